@@ -1,0 +1,49 @@
+# make run   sets everything up and runs the main job
+# make test  sets everything up and runs every check
+# Paths stay relative: they then work from a folder with spaces in its name.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DONE := $(VENV)/.installed
+
+# The benchmark files, where a copy lies beside the checkout; the package itself knows nothing of it.
+SHARED_DATA := $(shell cd ../shared/data 2>/dev/null && pwd)
+ifneq ($(SHARED_DATA),)
+export PROPREG_DATA ?= $(SHARED_DATA)
+endif
+
+.PHONY: run test lint types unit setup format clean
+.DEFAULT_GOAL := run
+
+run: setup
+	@$(BIN)/python -m propreg run
+
+test: lint types unit
+
+setup: $(DONE)
+
+$(DONE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "propreg needs Python 3.11 or later: run 'make PYTHON=python3.12 run' with the one you have."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "No virtual environment could be made: install Python's venv module (on Debian: python3-venv)."; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	@touch $(DONE)
+
+lint: setup
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+
+types: setup
+	$(BIN)/python -m mypy
+
+unit: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+format: setup
+	$(BIN)/python -m ruff check --fix-only .
+	$(BIN)/python -m ruff format .
+
+clean:
+	rm -rf $(VENV)

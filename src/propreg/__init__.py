@@ -1,0 +1,58 @@
+"""Propagation regularisation (P-reg) for graph neural networks, as one line in any PyTorch loop.
+
+Names are imported on first use (PEP 562), so that ``propreg --help`` need not load torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from propreg._baselines import confidence_penalty as confidence_penalty
+    from propreg._baselines import laplacian as laplacian
+    from propreg._checks import check_regularizer as check_regularizer
+    from propreg._distance import intra_class_distance as intra_class_distance
+    from propreg._preg import PReg as PReg
+    from propreg._preg import preg as preg
+    from propreg._propagation import Propagation as Propagation
+    from propreg._schedules import annealed as annealed
+    from propreg._schedules import constant as constant
+    from propreg._schedules import cosine_warmup as cosine_warmup
+    from propreg._schedules import linear_warmup as linear_warmup
+    from propreg.data.datasets import load_dataset as load_dataset
+    from propreg.data.errors import DataError as DataError
+    from propreg.data.own import load_graph as load_graph
+    from propreg.data.splits import random_split as random_split
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "preg": "_preg",
+    "PReg": "_preg",
+    "Propagation": "_propagation",
+    "laplacian": "_baselines",
+    "confidence_penalty": "_baselines",
+    "constant": "_schedules",
+    "annealed": "_schedules",
+    "linear_warmup": "_schedules",
+    "cosine_warmup": "_schedules",
+    "intra_class_distance": "_distance",
+    "check_regularizer": "_checks",
+    "load_dataset": "data.datasets",
+    "load_graph": "data.own",
+    "random_split": "data.splits",
+    "DataError": "data.errors",
+}
+
+__all__ = [*_HOME, "__version__"]  # noqa: PLE0604  (strings all: the keys of the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'propreg' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"propreg.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Real graphs: the benchmark datasets, their splits, and your own."""
