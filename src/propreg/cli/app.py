@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from propreg import __version__
+from propreg.cli.data import app as data
 from propreg.cli.run import run
 
 app = typer.Typer(
@@ -23,11 +24,10 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
     """Propagation regularisation (P-reg) for graph neural networks."""
 
 
 app.command()(run)
+app.add_typer(data, name="data")

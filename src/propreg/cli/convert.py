@@ -1,0 +1,55 @@
+"""``propreg data convert``: a graph of your own as one npz file."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from propreg.data.errors import DataError
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(help="A folder with edges.csv and nodes.csv, or an .npz file.")],
+    target: Annotated[Path, typer.Argument(help="The .npz file to write; replaced if it is there.")],
+    directed: Annotated[
+        bool, typer.Option("--directed", help="Take each line of edges.csv as source → target only.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Write your own graph as one .npz file, which loads faster and is checked when read."""
+    # Lazy: propreg --help need not load NumPy.
+    from propreg.data.graph import SparseFeatures
+    from propreg.data.own import read_graph
+    from propreg.data.own_npz import write_graph
+
+    try:
+        if target.suffix != ".npz":
+            raise DataError(f"{target}: does not end in .npz: name the file to write like graph.npz.")
+        graph = read_graph(source, directed=directed)
+        write_graph(target, graph)
+    except DataError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+    split = {part: int(mask.sum()) for part, mask in vars(graph.split).items()} if graph.split else None
+    facts = {
+        "target": str(target),
+        "name": graph.name,
+        "nodes": graph.num_nodes,
+        "directed_edges": graph.edge_index.shape[1],
+        "weighted": graph.edge_weight is not None,
+        "features": graph.num_features,
+        "sparse": isinstance(graph.x, SparseFeatures),
+        "classes": graph.num_classes,
+        "unlabelled": int((graph.y < 0).sum()),
+        "split": split,
+        "digests": graph.digests,
+    }
+    if as_json:
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    parts = "no split" if split is None else ", ".join(f"{count} {part}" for part, count in split.items())
+    typer.echo(
+        f"Wrote {target}: {graph.num_nodes} nodes, {facts['directed_edges']} directed edges, "
+        f"{graph.num_features} features, {graph.num_classes} classes; {parts}."
+    )

@@ -1,0 +1,193 @@
+"""``propreg data``: list, describe, fetch and verify the benchmark datasets; convert your own graph."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from propreg.cli.convert import convert
+
+app = typer.Typer(help="The benchmark datasets, and your own graph.", no_args_is_help=True)
+app.command()(convert)
+
+Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all of them if none is named.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Root = Annotated[
+    Path | None,
+    typer.Option(help="A folder to look at first, and to download to; then PROPREG_DATA and the cache."),
+]
+_COUNTS = ("graphs", "nodes", "edges", "features", "classes", "tasks")
+
+
+@app.command("list")
+def list_(root: Root = None, as_json: Json = False) -> None:
+    """List the datasets, their sizes, and which are on disk."""
+    from propreg.data.catalog import names
+    from propreg.data.facts import catalogue_facts
+
+    with _one_sentence():
+        rows = [catalogue_facts(name, root) for name in names()]
+    for row in rows:  # molecules: bonds are their edges, and OGB gives every atom nine features
+        row.setdefault("edges", row.get("bonds"))
+        row.setdefault("features", 9)
+    if as_json:
+        keys = ("name", "kind", *_COUNTS, "about", "on_disk")
+        _print_json([{key: row.get(key) for key in keys} for row in rows])
+        return
+    table = [
+        [row["name"], *(_cell(row.get(key)) for key in _COUNTS), _where(row["on_disk"]), row["about"]] for row in rows
+    ]
+    _print_table(["name", *_COUNTS, "on disk", "what it is"], table)
+
+
+@app.command()
+def info(name: Annotated[str, typer.Argument(help="A dataset.")], root: Root = None, as_json: Json = False) -> None:
+    """Show what is known of a dataset: counts, sources, licence, content digests."""
+    from propreg.data.facts import catalogue_facts
+
+    with _one_sentence():
+        facts = catalogue_facts(name, root)
+    if as_json:
+        _print_json(facts)
+        return
+    parts, raw, raw_splits = (facts.pop(key) for key in ("parts", "raw", "raw_splits"))
+    for key, value in facts.items():
+        typer.echo(f"{key:<14} {_cell(value)}")
+    for title, urls in (("source", raw), ("splits from", raw_splits)):
+        for url in urls:
+            typer.echo(f"{title:<14} {url}")
+    for part, known in parts.items():
+        for digest in known["accepted"]:
+            typer.echo(f"{part:<18} {'enforced' if known['enforced'] else 'listed':<9} {digest}")
+
+
+@app.command()
+def fetch(names: Names = None, root: Root = None, as_json: Json = False) -> None:
+    """Download datasets that are not on disk yet, with the official splits, and print where they are."""
+    from propreg.data import catalog
+    from propreg.data.fetch import ensure_molecules, ensure_nodes, ensure_splits
+
+    rows = []
+    with _one_sentence():
+        for name in names or catalog.names():
+            entry = catalog.find(name)
+            if isinstance(entry, catalog.MoleculeSet):
+                files = [ensure_molecules(entry, root)]
+            else:
+                files = [ensure_nodes(entry, root), ensure_splits(entry, root)] if entry.file else []
+            rows.append({"name": entry.name, "files": [str(file) for file in files]})
+            if not as_json:
+                typer.echo(f"{entry.name:<16} {', '.join(map(str, files)) or 'comes with scikit-learn'}")
+    if as_json:
+        _print_json(rows)
+
+
+@app.command()
+def verify(names: Names = None, root: Root = None, as_json: Json = False) -> None:
+    """Read what is on disk, compare its content with the known digests, and describe it. Downloads nothing."""
+    from propreg.data import catalog
+    from propreg.data.errors import DataError
+    from propreg.data.facts import verified_facts
+
+    rows: list[dict[str, Any]] = []
+    failed = False
+    with _one_sentence():
+        chosen = [catalog.find(name).name for name in names or catalog.names()]
+    for name in chosen:
+        try:
+            with _plain_warnings():
+                facts = verified_facts(name, root)
+            rows.append(facts or {"name": name, "error": "not on disk"})
+            if facts is None and names:
+                failed = True
+                typer.echo(f"{name} is not on disk: run propreg data fetch {name}.", err=True)
+        except (DataError, ImportError) as error:
+            failed = True
+            rows.append({"name": name, "error": str(error)})
+            typer.echo(str(error), err=True)
+    if as_json:
+        _print_json(rows)
+    else:
+        _print_verified(rows)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _print_verified(rows: list[dict[str, Any]]) -> None:
+    keys = (*_COUNTS, "homophily", "isolated", "components")
+    table = []
+    for row in rows:
+        verdict = "ok" if "error" not in row else "not on disk" if row["error"] == "not on disk" else "refused"
+        if verdict == "ok" and "unknown" in row["status"].values():
+            verdict = "other version"
+        table.append([row["name"], *(_cell(row.get(key)) for key in keys), verdict])
+    _print_table(["name", *keys, "verdict"], table)
+    if not any("digests" in row for row in rows):
+        return
+    typer.echo("\ncontent digests (SHA-256; enforced: any other is refused, listed: any other is warned of)")
+    for row in rows:
+        for part, digest in row.get("digests", {}).items():
+            typer.echo(f"{row['name']:<16} {part:<16} {row['status'][part]:<9} {digest}")
+
+
+@contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Turn an error that the user can act on into one sentence and exit status 1."""
+    from propreg.data.errors import DataError
+
+    try:
+        with _plain_warnings():
+            yield
+    except (DataError, ImportError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show warnings as sentences, without the place in the source."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        typer.echo(str(message), err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+def _where(on_disk: str | None) -> str:
+    return "no" if on_disk is None else "yes"
+
+
+def _cell(value: object) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value))
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _print_json(value: object) -> None:
+    json.dump(value, sys.stdout, indent=2, allow_nan=False)
+    typer.echo()
+
+
+def _print_table(header: list[str], rows: list[list[str]]) -> None:
+    """Columns as wide as they need to be: a script or a pager cuts lines, a library should not."""
+    widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
+    for row in [header, *rows]:
+        cells = [
+            cell.ljust(width) if i in (0, len(row) - 1) or not _is_count(header[i]) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        typer.echo("  ".join(cells).rstrip())
+
+
+def _is_count(title: str) -> bool:
+    return title in (*_COUNTS, "homophily", "isolated", "components")

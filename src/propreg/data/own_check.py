@@ -1,0 +1,160 @@
+"""What every graph of a user's must fulfil, whatever it was read from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from propreg.data._csv import MAX_NAME
+from propreg.data.edges import check_nodes
+from propreg.data.errors import DataError
+from propreg.data.graph import Graph, SparseFeatures, Split
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def checked_graph(
+    name: str,
+    x: NDArray[np.float32] | SparseFeatures,
+    arrays: Mapping[str, NDArray[Any]],
+    where: str,
+    *,
+    class_names: Sequence[str] = (),
+    node_ids: Sequence[str] = (),
+) -> Graph:
+    """A graph from arrays that are not trusted.
+
+    Args:
+        name: What to call the graph.
+        x: The features, already checked.
+        arrays: ``edge_index`` and ``y``; ``edge_weight`` and the masks where there are any.
+        where: The file or object, for error messages.
+        class_names: The classes' names, if they have any.
+        node_ids: The nodes' ids, if they have any.
+
+    Returns:
+        The graph.
+
+    Raises:
+        DataError: If the parts do not fit together; the message names the part and the node or edge.
+
+    Example:
+        >>> x, edges = np.ones((2, 1), np.float32), np.array([[0, 1], [1, 0]])
+        >>> checked_graph("pair", x, {"edge_index": edges, "y": np.array([0, -1])}, "pair.npz").num_nodes
+        2
+        >>> checked_graph("pair", x, {"edge_index": edges + 1, "y": np.array([0, 0])}, "pair.npz")
+        Traceback (most recent call last):
+        ...
+        propreg.data.errors.DataError: pair.npz, edge_index: node 2 is out of range for 2 nodes: the data are damaged.
+    """
+    for needed in ("edge_index", "y"):
+        if needed not in arrays:
+            raise DataError(f"{where}: has no {needed}: a graph needs edge_index, y and features.")
+    classes = _names(class_names, "class_names", where)
+    y = _labels(arrays["y"], len(classes), where)
+    if x.shape[0] != len(y):
+        raise DataError(f"{where}: x has {x.shape[0]} rows but y has {len(y)}: both need one per node.")
+    ids = _names(node_ids, "node_ids", where)
+    if ids and len(ids) != len(y):
+        raise DataError(f"{where}: has {len(ids)} node_ids for {len(y)} nodes: give one per node, or none.")
+    edges = arrays["edge_index"]
+    if edges.ndim != 2 or len(edges) != 2:
+        raise DataError(f"{where}: edge_index has shape {edges.shape}: it must be [2, edges], source over target.")
+    check_nodes(edges, len(y), f"{where}, edge_index")
+    weight = _weights(arrays["edge_weight"], edges.shape[1], where) if "edge_weight" in arrays else None
+    return Graph(
+        name,
+        np.ascontiguousarray(edges, np.int64),
+        x,
+        y,
+        weight,
+        _split(arrays, y, where),
+        classes,
+        ids,
+    )
+
+
+def _names(names: Sequence[str], what: str, where: str) -> tuple[str, ...]:
+    seen = set()
+    for name in names:
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or "\0" in name or not _encodes(name):
+            raise DataError(f"{where}: {what} holds {name!r:.80}: give texts of 1 to {MAX_NAME} characters.")
+        if name in seen:
+            raise DataError(f"{where}: {what} holds {name!r:.80} twice: names must differ.")
+        seen.add(name)
+    return tuple(names)
+
+
+def _encodes(name: str) -> bool:
+    """Whether the text is all characters; a broken file name, say, is not."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def readable(file_name: str) -> str:
+    """A file's name as text that can be stored: what is no UTF-8 in it becomes ``?``.
+
+    Example:
+        >>> readable("graph\\udcff")
+        'graph?'
+    """
+    return file_name.encode("utf-8", "replace").decode()
+
+
+def _labels(y: NDArray[Any], classes: int, where: str) -> NDArray[np.int64]:
+    if y.ndim != 1 or y.dtype.kind not in "iu":
+        raise DataError(
+            f"{where}: y must hold one class number per node (−1 for none), but has type {y.dtype} and shape {y.shape}."
+        )
+    # Without names nothing says how many classes there are, and one wild number would make millions.
+    limit = classes or max(len(y), 1000)
+    if len(y) and not (int(y.min()) >= -1 and int(y.max()) < limit):
+        node = int(np.flatnonzero((y < -1) | (y >= limit))[0])
+        raise DataError(
+            f"{where}: y of node {node} is {int(y[node])}: number the classes from 0 to {limit - 1}, −1 for none."
+        )
+    return np.ascontiguousarray(y, np.int64)
+
+
+def _weights(weight: NDArray[Any], count: int, where: str) -> NDArray[np.float32]:
+    if weight.shape != (count,) or weight.dtype.kind not in "biuf":
+        raise DataError(
+            f"{where}: edge_weight has type {weight.dtype} and shape {weight.shape}: "
+            f"give one number for each of the {count} edges."
+        )
+    with np.errstate(over="ignore"):  # what overflows is refused below
+        weight32 = np.ascontiguousarray(weight, np.float32)
+    bad = np.flatnonzero(~(np.isfinite(weight32) & (weight32 >= 0)))
+    if len(bad):
+        raise DataError(
+            f"{where}: edge_weight of edge {int(bad[0])} is {weight[bad[0]]!s}: "
+            "weights must be finite and not negative."
+        )
+    return weight32
+
+
+def _split(arrays: Mapping[str, NDArray[Any]], y: NDArray[np.int64], where: str) -> Split | None:
+    if not any(mask in arrays for mask in MASKS):
+        return None
+    masks = [arrays.get(mask, np.zeros(len(y), bool)) for mask in MASKS]
+    for name, mask in zip(MASKS, masks, strict=True):
+        if mask.dtype != np.bool_ or mask.shape != y.shape:
+            raise DataError(
+                f"{where}: {name} has type {mask.dtype} and shape {mask.shape}: it must be bool [{len(y)}] "
+                "(of several splits, pick one)."
+            )
+        unlabelled = np.flatnonzero(mask & (y < 0))
+        if len(unlabelled):
+            raise DataError(
+                f"{where}: node {int(unlabelled[0])} is in {name} but has no label (y = −1): "
+                "give it a label, or take it out of the mask."
+            )
+    train, val, test = masks
+    twice = np.flatnonzero((train & val) | (train & test) | (val & test))
+    if len(twice):
+        raise DataError(f"{where}: node {int(twice[0])} is in two of the masks: put it in one of them.")
+    return Split(train, val, test)
