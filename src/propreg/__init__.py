@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from propreg.data.errors import DataError as DataError
     from propreg.data.own import load_graph as load_graph
     from propreg.data.splits import random_split as random_split
+    from propreg.fitting.fit import fit as fit
+    from propreg.fitting.result import FitResult as FitResult
 
 __version__ = "0.1.0"
 
@@ -41,6 +43,8 @@ _HOME = {
     "load_graph": "data.own",
     "random_split": "data.splits",
     "DataError": "data.errors",
+    "fit": "fitting.fit",
+    "FitResult": "fitting.result",
 }
 
 __all__ = [*_HOME, "__version__"]  # noqa: PLE0604  (strings all: the keys of the table above)

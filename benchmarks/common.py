@@ -1,0 +1,89 @@
+"""What every benchmark shares: timing, records, a table for people and ``--json`` for scripts."""
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Record:
+    """One measurement; ``ratio`` is how many times better than ``baseline`` (or over it, as ``metric`` says)."""
+
+    case: str
+    device: str
+    metric: str
+    value: float
+    unit: str
+    baseline: str | None = None
+    ratio: float | None = None
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="under a minute")
+    parser.add_argument("--json", action="store_true", help="print a list of records instead of a table")
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    parser.add_argument("--device", default=default, choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=None, help="CPU threads (default: torch's own choice)")
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    return options
+
+
+def seconds(step: Callable[[], object], device: str, repeats: int = 15) -> float:
+    """The median time of a step, after two runs to warm up."""
+    for _ in range(2):
+        step()
+    times = []
+    for _ in range(repeats):
+        _wait(device)
+        start = time.perf_counter()
+        step()
+        _wait(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def peak_bytes(step: Callable[[], object]) -> int:
+    """The most memory a GPU held during a step, graph and inputs included."""
+    step()
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    step()
+    torch.cuda.synchronize()
+    return torch.cuda.max_memory_allocated()
+
+
+def machine(device: str) -> str:
+    """What the numbers were measured on, in words."""
+    if device == "cuda":
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}"
+
+
+def show(records: list[Record], device: str, as_json: bool) -> None:
+    """Print the records: a list for scripts or a table for people."""
+    if as_json:
+        print(json.dumps([asdict(r) for r in records], indent=1))
+        return
+    print(f"on {machine(device)}\n")
+    rows = [("case", "metric", "value", "against", "ratio")]
+    for r in records:
+        ratio = "" if r.ratio is None else f"{r.ratio:.3g}×"
+        rows.append((r.case, r.metric, f"{r.value:.4g} {r.unit}", r.baseline or "", ratio))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()

@@ -1,0 +1,124 @@
+"""What a graph may come as: an edge index, a sparse tensor, or PyG's EdgeIndex, brought to one form."""
+
+import torch
+from torch import Tensor
+
+from propreg import _errors
+
+
+def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Tensor, Tensor | None, int]:
+    """Bring any accepted graph to (edge_index [2, E] int64, weights [E] or None, number of nodes)."""
+    if not isinstance(edge_index, Tensor):
+        raise TypeError(
+            "edge_index must be an int64 tensor [2, E], a sparse tensor [N, N] or a propreg.Propagation, "
+            f"but a {type(edge_index).__name__} came."
+        )
+    if edge_index.layout != torch.strided:
+        return _from_sparse(edge_index, num_nodes, edge_weight)
+    sized = getattr(edge_index, "sparse_size", None)  # PyG's EdgeIndex knows its number of nodes
+    if callable(sized):
+        known = [n for n in sized() if n is not None]
+        edge_index = edge_index.as_tensor()  # type: ignore[attr-defined]
+        if known and num_nodes is not None and max(known) != num_nodes:
+            raise ValueError(
+                f"the EdgeIndex says it has {max(known)} nodes but z has {num_nodes} rows: pass logits of its "
+                "whole graph, or set its sparse_size."
+            )
+        num_nodes = max(known) if known else num_nodes
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        fix = ": pass edge_index.t()" if edge_index.dim() == 2 and edge_index.shape[1] == 2 else ""
+        raise ValueError(
+            f"edge_index must have shape [2, E], sources above targets, but {tuple(edge_index.shape)} came{fix}."
+        )
+    if edge_index.dtype != torch.int64:
+        raise TypeError(
+            f"edge_index must be int64, but its dtype is {edge_index.dtype}: use edge_index.long(); "
+            "a dense adjacency matrix is adj.to_sparse()."
+        )
+    if num_nodes is None:
+        raise ValueError(
+            "num_nodes is missing: an edge index alone does not say how many nodes there are (the last ones may "
+            "have no edge); pass num_nodes=z.shape[0]."
+        )
+    if edge_weight is not None:
+        edge_weight = _weights("edge_weight", edge_weight, edge_index)
+    return edge_index, edge_weight, _count(num_nodes)
+
+
+def check_values(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, validate: bool | None) -> None:
+    """The checks that look at values: node numbers once for every graph, weights only where a look is free."""
+    if validate is False or not _errors.plain() or edge_index.is_meta:
+        return
+    if edge_index.shape[1]:
+        low, high = (int(v) for v in torch.aminmax(edge_index))
+        if low < 0 or high >= num_nodes:
+            node = low if low < 0 else high
+            raise ValueError(
+                f"edge_index refers to node {node} but z has {num_nodes} rows: pass logits of the whole graph, "
+                "or relabel the subgraph."
+            )
+    if edge_weight is not None and _errors.values_are_checked(validate, edge_weight):
+        bad = (~(edge_weight.detach() >= 0) | edge_weight.detach().isinf()).nonzero().flatten()
+        if len(bad):
+            first = int(bad[0])
+            raise ValueError(
+                f"edge_weight must be finite and not negative, but edge {first} has {edge_weight[first].item()}: "
+                "drop that edge or repair its weight."
+            )
+
+
+def _from_sparse(
+    adjacency: Tensor, num_nodes: int | None, edge_weight: Tensor | None
+) -> tuple[Tensor, Tensor | None, int]:
+    if edge_weight is not None:
+        raise ValueError("edge_weight goes with an edge index; a sparse tensor carries its weights as its values.")
+    if adjacency.dim() != 2 or adjacency.shape[0] != adjacency.shape[1]:
+        raise ValueError(
+            f"a sparse adjacency must be square, [targets, sources], but its shape is {tuple(adjacency.shape)}."
+        )
+    size = int(adjacency.shape[0])
+    if num_nodes is not None and num_nodes != size:
+        raise ValueError(
+            f"the sparse adjacency has {size} nodes but z has {num_nodes} rows: pass logits of its whole graph, "
+            "or the adjacency of the subgraph."
+        )
+    if adjacency.layout == torch.sparse_coo:
+        adjacency = adjacency.coalesce()
+        row, col = adjacency.indices()
+    elif adjacency.layout == torch.sparse_csr:
+        row, col = _expand(adjacency.crow_indices()), adjacency.col_indices()
+    elif adjacency.layout == torch.sparse_csc:
+        row, col = adjacency.row_indices(), _expand(adjacency.ccol_indices())
+    else:
+        raise TypeError(
+            f"a sparse adjacency must be COO, CSR or CSC, but its layout is {adjacency.layout}: use A.to_sparse_csr()."
+        )
+    edge_index = torch.stack([col.long(), row.long()])
+    return edge_index, _weights("the sparse adjacency", adjacency.values(), edge_index), size
+
+
+def _expand(pointers: Tensor) -> Tensor:
+    counts = pointers.diff()
+    return torch.repeat_interleave(torch.arange(len(counts), device=pointers.device), counts)
+
+
+def _weights(name: str, weight: object, edge_index: Tensor) -> Tensor:
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"{name} must be a tensor with one weight per edge, but a {type(weight).__name__} came.")
+    if weight.shape != (edge_index.shape[1],):
+        raise ValueError(
+            f"{name} must hold one number per edge, shape ({edge_index.shape[1]},), "
+            f"but its shape is {tuple(weight.shape)}: use a single column, squeezed."
+        )
+    if weight.is_complex():
+        raise TypeError(f"{name} must be real, but its dtype is {weight.dtype}.")
+    _errors.same_device("edge_index", edge_index, name, weight)
+    return weight if weight.is_floating_point() else weight.to(torch.get_default_dtype())
+
+
+def _count(num_nodes: object) -> int:
+    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int | torch.SymInt):
+        raise TypeError(f"num_nodes must be a whole number, but {num_nodes!r} came.")
+    if num_nodes < 0:
+        raise ValueError(f"num_nodes must not be negative, but {num_nodes} came.")
+    return num_nodes  # type: ignore[return-value]

@@ -1,0 +1,261 @@
+"""P-reg: the function and the module, over one piece of maths."""
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from propreg import _errors
+from propreg._options import Detach, Options, PhiLike, Reduction
+from propreg._propagation import Norm, Propagation, resolve
+from propreg._reduce import reduced, selected
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {"phi": "cross_entropy", "norm": "rw", "add_self_loops": False, "detach": None},
+    "reference": {"phi": "cross_entropy", "norm": "sym", "add_self_loops": True, "detach": None},
+}
+
+
+def preg(
+    z: Tensor,
+    edge_index: Tensor | Propagation,
+    edge_weight: Tensor | None = None,
+    *,
+    phi: PhiLike = "cross_entropy",
+    norm: Norm = "rw",
+    add_self_loops: bool = False,
+    source: Tensor | None = None,
+    detach: Detach = None,
+    mask: Tensor | None = None,
+    threshold: float | None = None,
+    reduction: Reduction = "mean",
+    validate: bool | None = None,
+) -> Tensor:
+    r"""The propagation regulariser of `"Rethinking Graph Regularization for Graph Neural Networks"
+    <https://arxiv.org/abs/2009.02027>`_ (AAAI 2021), to be added to a loss as ``ce + mu * preg(z, edge_index)``,
+
+    .. math::
+        \mathcal L_{P\text{-}reg} = \frac1N \sum_{i=1}^N \phi\bigl(z_i, (\hat A Z)_i\bigr),
+
+    and returns an average over all nodes.
+
+    A node whose row of A sums to 0 has nothing to agree with: its value and gradient are 0, and it still counts in N.
+    float16 and bfloat16 logits are computed and returned in float32.
+
+    Args:
+        z: Logits, never probabilities, one row per node of the whole (block-diagonal) graph.
+        edge_index: int64 [2, E], edges source → target; a sparse adjacency; PyG's ``EdgeIndex``; or a
+            :class:`Propagation`, which carries its own ``norm`` and loops.
+        edge_weight: One weight per edge, not negative.
+        phi: ``"cross_entropy"`` (the paper's default), ``"kl"``, ``"reverse_kl"``, ``"squared_error"``,
+            ``"l2_probability"``, ``"bernoulli"`` (each column its own yes/no), or a callable (z, propagated) → [N].
+            With a softmax phi and a single column the term is identically 0: that is what ``"bernoulli"`` is for.
+        norm: ``"rw"`` is the paper's :math:`D^{-1}A`, ``"sym"`` the official code's :math:`D^{-1/2}AD^{-1/2}`.
+        add_self_loops: Give each node without a loop one of weight 1, as the official code does.
+        source: The logits that are propagated where they are not ``z`` itself: a second pass with other dropout.
+        detach: Stop the gradient through Z (``"self"``) or through ÂZ (``"neighbours"``).
+        mask: Only these nodes count: bool [N] or unique int64 node numbers.
+        threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
+        reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
+        validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)
+            only where a look is free: on the CPU, in eager mode. True and False force it.
+
+    Shape:
+        - z, source: :math:`(N, C)`; edge_index: :math:`(2, E)`; edge_weight: :math:`(E)`; mask: :math:`(N)` or
+          :math:`(M)`.
+        - returns a scalar, or :math:`(N)` with ``reduction="none"``.
+
+    Example:
+        >>> import torch
+        >>> edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+        >>> z = torch.tensor([[2.0, 0.0], [0.0, 0.0], [0.0, 2.0]], requires_grad=True)
+        >>> loss = 0.5 * preg(z, edge_index)
+        >>> loss.backward()
+        >>> round(loss.item(), 4)
+        0.3466
+    """
+    options = Options(phi, norm, add_self_loops, detach, threshold, reduction, validate)
+    _errors.logits("z", z)
+    propagation = resolve(
+        edge_index, edge_weight, z.shape[0], norm=norm, add_self_loops=add_self_loops, validate=validate
+    )
+    return _term(z, propagation, options, source, mask)
+
+
+class PReg(nn.Module):
+    r"""The propagation regulariser as a module: :func:`preg` with its options fixed, keeping the last graph.
+
+    The normalised adjacency is made on the first call and used again as long as the very same ``edge_index`` and
+    ``edge_weight`` come unchanged; edge weights that need a gradient are never kept. What is kept is no part of
+    ``state_dict``, pickles and copies.
+
+    Args:
+        phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.
+
+    Shape:
+        - As for :func:`preg`.
+
+    Example:
+        >>> import torch
+        >>> regulariser = PReg(phi="squared_error")
+        >>> edge_index = torch.tensor([[0, 1], [1, 0]])
+        >>> regulariser(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), edge_index)
+        tensor(12.5000)
+    """
+
+    def __init__(
+        self,
+        phi: PhiLike = "cross_entropy",
+        norm: Norm = "rw",
+        add_self_loops: bool = False,
+        *,
+        detach: Detach = None,
+        threshold: float | None = None,
+        reduction: Reduction = "mean",
+        validate: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.options = Options(phi, norm, add_self_loops, detach, threshold, reduction, validate)
+        self._kept: _Kept | None = None
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> "PReg":
+        """The paper's formula (``"paper"``) or the official code's (``"reference"``), with changes if wanted.
+
+        ``"reference"`` equals the official loss when ``source=`` is a second forward pass of the model.
+
+        Example:
+            >>> PReg.preset("reference")
+            PReg(phi='cross_entropy', norm='sym', add_self_loops=True)
+        """
+        _errors.one_of("preset", name, PRESETS)
+        return cls(**{**PRESETS[name], **changes})
+
+    def forward(
+        self,
+        z: Tensor,
+        edge_index: Tensor | Propagation,
+        edge_weight: Tensor | None = None,
+        *,
+        source: Tensor | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:
+        """The term, as :func:`preg` gives it."""
+        _errors.logits("z", z)
+        return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
+
+    def extra_repr(self) -> str:
+        o = self.options
+        shown: dict[str, object] = {"phi": o.phi, "norm": o.norm, "add_self_loops": o.add_self_loops}
+        optional = {"detach": o.detach, "threshold": o.threshold, "validate": o.validate}
+        shown |= {k: v for k, v in optional.items() if v is not None}
+        if o.reduction != "mean":
+            shown["reduction"] = o.reduction
+        return ", ".join(f"{k}={v!r}" for k, v in shown.items())
+
+    def _propagation(self, edge_index: Tensor | Propagation, edge_weight: Tensor | None, num_nodes: int) -> Propagation:
+        o = self.options
+        keep = _errors.plain() and not isinstance(edge_index, Propagation)
+        if keep and self._kept is not None and self._kept.serves(edge_index, edge_weight, num_nodes):
+            return self._kept.propagation
+        made = resolve(
+            edge_index,
+            edge_weight,
+            num_nodes,
+            norm=o.norm,
+            add_self_loops=o.add_self_loops,
+            validate=o.validate,
+        )
+        if keep and _errors.lasting() and not made.differentiable:
+            self._kept = _Kept(made, edge_index, edge_weight)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kept": None}  # deepcopy and pickle both come through here
+
+
+class _Kept:
+    """The last graph, and the proof that a graph is still that one: same objects, same version."""
+
+    def __init__(self, propagation: Propagation, *tensors: Any) -> None:
+        self.propagation = propagation
+        self._seen = [None if t is None else (weakref.ref(t), _version(t)) for t in tensors]
+
+    def serves(self, *graph: Any) -> bool:
+        *tensors, num_nodes = graph
+        return num_nodes == self.propagation.num_nodes and all(
+            t is None if seen is None else (seen[0]() is t and seen[1] is not None and seen[1] == _version(t))
+            for seen, t in zip(self._seen, tensors, strict=True)
+        )
+
+
+def _version(tensor: Tensor | None) -> tuple[Any, ...] | None:
+    if tensor is None:
+        return None
+    held = (
+        tensor.as_tensor() if hasattr(tensor, "as_tensor") else tensor
+    )  # what PyG's EdgeIndex wraps counts for itself
+    if tensor.is_inference() or held.is_inference():
+        return None  # an inference tensor counts no versions: nothing would tell that it changed
+    place = held.data_ptr() if held.layout == torch.strided else None  # x.data = y counts no version
+    state = (tensor._version, held._version, place)
+    return (*state, tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
+
+
+def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor | None, mask: Tensor | None) -> Tensor:
+    _errors.same_device("z", z, "edge_index", propagation.edge_index)
+    if source is not None:
+        _errors.logits("source", source)
+        if source.shape != z.shape:
+            raise ValueError(f"source must have the shape of z, {tuple(z.shape)}, but {tuple(source.shape)} came.")
+        _errors.same_device("z", z, "source", source)
+    if _errors.values_are_checked(options.validate, z):
+        _errors.finite_rows("z", z)
+        if source is not None:
+            _errors.finite_rows("source", source)
+    counted = selected(mask, z, options.validate)
+    kind = z.device.type
+    if torch.is_autocast_enabled(kind):
+        with torch.autocast(kind, enabled=False):
+            return _value(z, propagation, options, source, counted)
+    return _value(z, propagation, options, source, counted)
+
+
+def _value(z: Tensor, propagation: Propagation, options: Options, source: Tensor | None, mask: Tensor | None) -> Tensor:
+    z = _wide(z)
+    propagated = propagation(z if source is None else _wide(source).to(z.dtype))
+    if options.detach == "self":
+        z = z.detach()
+    elif options.detach == "neighbours":
+        propagated = propagated.detach()
+    connected = None if propagation.all_connected() else propagation.connected()
+    if not options.smooth:
+        z, propagated = _harmless(z, propagated, connected, mask)
+    value = options.function(z, propagated)
+    if not isinstance(value, Tensor) or value.shape != z.shape[:1]:
+        came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        raise ValueError(f"phi must return one value per node, shape ({z.shape[0]},), but {came} came.")
+    if connected is not None:
+        value = torch.where(connected, value, torch.zeros_like(value))
+    result = reduced(value, mask, options.reduction)
+    if options.threshold is not None:
+        result = (result - options.threshold).relu()
+    return result
+
+
+def _harmless(z: Tensor, propagated: Tensor, connected: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Feed φ constants at nodes that do not count, so that no NaN of its gradient comes back times 0.
+
+    The two rows differ, and are neither zero nor uniform: norms, cosines and logarithms are smooth there.
+    """
+    conditions = [c for c in (connected, mask) if c is not None]
+    if not conditions:
+        return z, propagated
+    ramp = torch.linspace(0.5, 1.0, z.shape[1], dtype=z.dtype, device=z.device)
+    here = torch.stack(conditions).all(dim=0).unsqueeze(-1)
+    return torch.where(here, z, ramp), torch.where(here, propagated, 2.0 - ramp)
+
+
+def _wide(z: Tensor) -> Tensor:
+    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z

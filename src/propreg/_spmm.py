@@ -1,0 +1,125 @@
+"""The product of a sparse matrix and a dense one, with a backward pass that never leaves the fast path.
+
+Two ways to compute it, and a choice:
+
+* ``csr``: torch's CSR product (MKL, cuSPARSE). The transpose is kept beside the matrix, so the backward pass is
+  the same product again. 30 times faster than the other on a CPU, and it holds no [E, C] messages.
+* ``gather``: gather, scale and ``index_add``. Slow and hungry, but plain differentiable torch: it can be traced by
+  ``torch.compile``, runs on every device, and carries gradients to the edge weights.
+"""
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg import _errors
+
+
+class Csr:
+    """A sparse [N, N] matrix and its transpose in CSR form; the values come later, one set per dtype."""
+
+    def __init__(self, row: Tensor, col: Tensor, num_nodes: int) -> None:
+        self.num_nodes = num_nodes
+        self._order = row.argsort(stable=True)
+        row, col = row[self._order], col[self._order]
+        # Sorting the sorted list by column leaves rows ascending within a column.
+        self._transposed_order = col.argsort(stable=True)
+        narrow = torch.int32 if max(num_nodes, len(row)) < 2**31 - 1 else torch.int64
+        self._crow, self._col = _pointers(row, num_nodes, narrow), col.to(narrow)
+        self._crow_t = _pointers(col[self._transposed_order], num_nodes, narrow)
+        self._col_t = row[self._transposed_order].to(narrow)
+        if torch.equal(self._crow, self._crow_t) and torch.equal(self._col, self._col_t):
+            self._crow_t, self._col_t = (
+                self._crow,
+                self._col,
+            )  # an undirected graph needs its indices only once
+        self._matrices: dict[torch.dtype, tuple[Tensor, Tensor]] = {}
+
+    def has(self, dtype: torch.dtype) -> bool:
+        """Whether values of this dtype were set."""
+        return dtype in self._matrices
+
+    def set_values(self, values: Tensor) -> None:
+        """Take the values in the order of the edges the structure was made from."""
+        ordered = values.detach()[self._order]
+        size = (self.num_nodes, self.num_nodes)
+        with warnings.catch_warnings():
+            # Beta state, unchecked invariants: said by torch once per process, and nothing its user could act on.
+            warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+            forward = torch.sparse_csr_tensor(self._crow, self._col, ordered, size, check_invariants=False)
+            backward = torch.sparse_csr_tensor(
+                self._crow_t, self._col_t, ordered[self._transposed_order], size, check_invariants=False
+            )
+        self._matrices[values.dtype] = (forward, backward)
+
+    def product(self, x: Tensor, transposed: bool) -> Tensor:
+        """The bare product with no gradient: x must have a dtype whose values were set."""
+        matrix = self._matrices[x.dtype][transposed]
+        device = x.device.type
+        if torch.is_autocast_enabled(device):
+            with torch.autocast(device, enabled=False):  # autocast would hand bfloat16 to a kernel that has none
+                return matrix @ x
+        return matrix @ x
+
+    def __call__(self, x: Tensor, transposed: bool = False) -> Tensor:
+        """The product, differentiable any number of times and by every ``torch.func`` transform."""
+        product: Tensor = _CsrProduct.apply(x, self, transposed)  # type: ignore[no-untyped-call]
+        return product
+
+
+def gather(x: Tensor, row: Tensor, col: Tensor, values: Tensor, num_nodes: int) -> Tensor:
+    """The same product by gather, scale and ``index_add``."""
+    messages = x.index_select(0, col) * values.unsqueeze(-1)
+    return x.new_zeros(num_nodes, x.shape[1]).index_add(0, row, messages)
+
+
+def choose(backend: str, device: torch.device, *, built: bool, weights_need_gradient: bool) -> str:
+    """The backend to use: the caller's, or the fastest that is right here."""
+    if backend == "csr" and weights_need_gradient:
+        raise ValueError(
+            "backend='csr' gives edge weights no gradient, but edge_weight requires one: "
+            "use backend='auto' or 'gather', or pass edge_weight.detach()."
+        )
+    if backend != "auto":
+        return backend
+    if weights_need_gradient or torch.compiler.is_compiling():
+        return "gather"
+    if not (built or _errors.plain()):
+        return "gather"  # inside a torch.func transform a matrix can be used, but not built and kept
+    mkl = torch.backends.mkl.is_available()  # type: ignore[no-untyped-call]
+    return "csr" if device.type == "cuda" or (device.type == "cpu" and mkl) else "gather"
+
+
+def _pointers(ordered: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:
+    edges = torch.arange(num_nodes + 1, device=ordered.device)
+    return torch.searchsorted(ordered, edges).to(dtype)
+
+
+class _CsrProduct(torch.autograd.Function):
+    """The matrix travels as a plain object: no transform sees, wraps or differentiates it."""
+
+    @staticmethod
+    def forward(x: Tensor, csr: Csr, transposed: bool) -> Tensor:
+        return csr.product(x, transposed)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Csr, bool], output: Tensor) -> None:  # noqa: ARG004
+        _, ctx.csr, ctx.transposed = inputs
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.csr(grad, not ctx.transposed), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: None) -> Tensor:
+        out: Tensor = ctx.csr(tangent, ctx.transposed)
+        return out
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], x: Tensor, csr: Csr, transposed: bool) -> tuple[Tensor, int]:
+        """A batch of matrices side by side is one wider matrix: one product serves them all."""
+        batched = x.movedim(in_dims[0] or 0, 1)
+        flat = batched.reshape(batched.shape[0], -1)
+        return csr(flat, transposed).reshape(batched.shape[0], info.batch_size, -1), 1

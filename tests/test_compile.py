@@ -1,0 +1,188 @@
+"""torch.compile with no graph break: function, module, prebuilt propagations, every option."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from propreg import PReg, Propagation, preg
+from samples import ODD, PHIS, edge_index_of_pyg, gaussian, torch_uses_jit
+from test_gradients import distance
+
+Z = gaussian(6, 2)
+COMPILER = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
+
+
+@pytest.fixture(autouse=True)
+def _forget() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def compiled(function: Callable[..., Tensor], backend: str = "aot_eager", **options: Any) -> Callable[..., Tensor]:
+    return torch.compile(function, fullgraph=True, backend=backend, **options)
+
+
+def value_and_gradients(function: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
+    leaves = [t.clone().requires_grad_() if t.is_floating_point() else t for t in inputs]
+    value = function(*leaves)
+    needed = [t for t in leaves if t.requires_grad]
+    return [value.detach(), *torch.autograd.grad(value.sum(), needed, allow_unused=True, materialize_grads=True)]
+
+
+def check(function: Callable[..., Tensor], *inputs: Tensor, **options: Any) -> None:
+    """Compiled and plain give the same value and gradients."""
+    expected = value_and_gradients(function, *inputs)
+    torch.testing.assert_close(value_and_gradients(compiled(function, **options), *inputs), expected)
+    torch.testing.assert_close(value_and_gradients(function, *inputs), expected)
+
+
+@pytest.mark.parametrize("phi", [*PHIS, distance])
+def test_the_function(phi: Any) -> None:
+    check(lambda z, edge_index: preg(z, edge_index, phi=phi), Z, ODD.edge_index)
+
+
+@pytest.mark.parametrize("detach", [None, "self", "neighbours"])
+def test_all_options(detach: Any) -> None:
+    mask = torch.tensor([True, False, True, True, True, True])
+
+    def term(z: Tensor, source: Tensor, weight: Tensor, mask: Tensor) -> Tensor:
+        return preg(
+            z,
+            ODD.edge_index,
+            weight,
+            phi="kl",
+            norm="sym",
+            add_self_loops=True,
+            source=source,
+            detach=detach,
+            mask=mask,
+            threshold=0.01,
+        )
+
+    assert ODD.edge_weight is not None
+    check(term, Z, gaussian(6, 2, seed=1), ODD.edge_weight, mask)
+    check(term, Z, gaussian(6, 2, seed=1), ODD.edge_weight, torch.tensor([4, 1]))
+
+
+@pytest.mark.parametrize("reduction", ["sum", "none"])
+def test_reductions(reduction: Any) -> None:
+    check(lambda z: preg(z, ODD.edge_index, reduction=reduction), Z)
+
+
+def test_the_module_before_and_after_it_keeps_a_graph() -> None:
+    module = PReg("kl", norm="sym")
+    fast = compiled(module)
+    expected = preg(Z, ODD.edge_index, phi="kl", norm="sym")
+    torch.testing.assert_close(fast(Z, ODD.edge_index), expected)
+    assert module._kept is None  # what a trace makes is never kept
+    torch.testing.assert_close(module(Z, ODD.edge_index), expected)
+    torch.testing.assert_close(fast(Z, ODD.edge_index), expected)
+    edited = ODD.edge_index.clone()
+    fast(Z, edited)
+    edited[0, 0] = 4
+    torch.testing.assert_close(fast(Z, edited), preg(Z, edited, phi="kl", norm="sym"))
+
+
+def test_a_model_with_the_module_inside() -> None:
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = torch.nn.Linear(2, 3, dtype=torch.float64)
+            self.regulariser = PReg.preset("reference")
+
+        def forward(self, x: Tensor) -> Tensor:
+            value: Tensor = self.regulariser(self.linear(x), ODD.edge_index)
+            return value
+
+    check(Model(), Z)
+
+
+@pytest.mark.parametrize("built", [False, True])
+@pytest.mark.parametrize("how", ["captured", "argument"])
+def test_a_propagation_made_before(built: bool, how: str) -> None:
+    graph = Propagation(ODD.edge_index, 6, ODD.edge_weight, norm="sym")
+    if built:
+        preg(Z, graph.build(torch.float64))
+    expected = preg(Z, ODD.edge_index, ODD.edge_weight, norm="sym")
+    if how == "captured":
+        check(lambda z: preg(z, graph), Z)
+    else:
+        fast = compiled(preg)
+        torch.testing.assert_close(fast(Z, graph), expected)
+        other = Propagation(ODD.edge_index.flip(0), 6, norm="rw")
+        torch.testing.assert_close(fast(Z, other), preg(Z, ODD.edge_index.flip(0)))
+    torch.testing.assert_close(preg(Z, graph), expected)
+
+
+def test_a_propagation_made_inside() -> None:
+    check(lambda z: preg(z, Propagation(ODD.edge_index, 6, norm="sym", add_self_loops=True)), Z)
+
+
+def test_the_bare_propagation() -> None:
+    graph = Propagation(ODD.edge_index, 6)
+    check(lambda z: graph(z) + graph.transposed(z), Z)  # dynamo knows no @ of other objects with tensors
+
+
+@pytest.mark.filterwarnings(
+    "ignore:<class 'torch.autograd.function.Function'> should not:DeprecationWarning"
+)  # dynamo's
+def test_a_forced_csr_breaks_the_graph_and_still_works() -> None:
+    graph = Propagation(ODD.edge_index, 6, backend="csr").build(torch.float64)
+    broken = torch.compile(lambda z: preg(z, graph), backend="aot_eager")
+    torch.testing.assert_close(broken(Z), preg(Z, ODD.edge_index))
+
+
+def test_graphs_of_any_size_with_dynamic_shapes() -> None:
+    fast = compiled(lambda z, edge_index: preg(z, edge_index, norm="sym", add_self_loops=True), dynamic=True)
+    for nodes in (6, 9, 13):
+        z = gaussian(nodes, 2, seed=nodes)
+        edge_index = torch.stack([torch.arange(nodes), torch.arange(nodes).roll(1)])[:, : nodes - 2]
+        torch.testing.assert_close(fast(z, edge_index), preg(z, edge_index, norm="sym", add_self_loops=True))
+
+
+def test_edge_index_of_pyg() -> None:
+    edge_index = edge_index_of_pyg(ODD.edge_index, 6)
+    torch.testing.assert_close(compiled(preg)(Z, edge_index), preg(Z, ODD.edge_index))
+
+
+def test_half_precision_and_autocast() -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        check(lambda z: preg(z, ODD.edge_index), Z.to(dtype))
+
+    def with_autocast(z: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return preg(z @ torch.eye(2), ODD.edge_index)
+
+    torch.testing.assert_close(compiled(with_autocast)(Z.float()), with_autocast(Z.float()))
+
+
+def test_values_are_not_looked_at() -> None:
+    bad = Z.clone()
+    bad[0, 0] = float("nan")
+    assert compiled(preg)(bad, ODD.edge_index).isnan()
+
+
+def test_transforms_inside() -> None:
+    term = lambda z: preg(z, ODD.edge_index)  # noqa: E731
+    batch = torch.stack([Z, 2 * Z])
+    fast = torch.compile(torch.func.vmap(torch.func.grad(term)), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(fast(batch), torch.func.vmap(torch.func.grad(term))(batch))
+
+
+@torch_uses_jit
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="inductor needs a C++ compiler, and none was found")
+@pytest.mark.parametrize("what", ["function", "module"])
+def test_inductor(what: str) -> None:
+    if what == "function":
+        check(lambda z, e: preg(z, e, phi="kl", norm="sym", add_self_loops=True), Z, ODD.edge_index, backend="inductor")
+    else:
+        graph = Propagation(ODD.edge_index, 6, ODD.edge_weight).build(torch.float64)
+        module = PReg("l2_probability", detach="self")
+        check(lambda z: module(z, graph), Z, backend="inductor")
