@@ -44,6 +44,11 @@ def gaussian(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> 
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
+def distance(z: Tensor, propagated: Tensor) -> Tensor:
+    """A caller's own phi: the root has no gradient where the two agree."""
+    return (z - propagated).square().sum(-1).sqrt()
+
+
 def compressed(matrix: Tensor, layout: torch.layout) -> Tensor:
     """A matrix in CSR, CSC or BSR layout, without torch's note that the layout is in beta."""
     with warnings.catch_warnings():

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from propreg import PReg, Propagation, preg
-from samples import ODD, PHIS, edge_index_of_pyg, gaussian, torch_uses_jit
-from test_gradients import distance
+from samples import ODD, PHIS, distance, edge_index_of_pyg, gaussian, torch_uses_jit
 
 Z = gaussian(6, 2)
 COMPILER = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")

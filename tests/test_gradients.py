@@ -9,17 +9,12 @@ from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 
 from propreg import PReg, Propagation, preg
-from samples import BACKENDS, NORMS, ODD, PATH, PHIS, REDUCTIONS, gaussian, torch_uses_jit
+from samples import BACKENDS, NORMS, ODD, PATH, PHIS, REDUCTIONS, distance, gaussian, torch_uses_jit
 
 SMALL = torch.tensor([[0, 0, 1, 1, 1, 2], [1, 1, 0, 1, 2, 1]])  # a duplicate, a loop, and a fourth node alone
 SMALL_WEIGHT = torch.tensor([1.0, 0.5, 2.0, 0.25, 1.0, 1.5], dtype=torch.float64)
 SMALL_MASK = torch.tensor([True, False, True, True])
 Z = gaussian(6, 2)
-
-
-def distance(z: Tensor, propagated: Tensor) -> Tensor:
-    """The root has no gradient where the two agree."""
-    return (z - propagated).square().sum(-1).sqrt()
 
 
 def cosine(z: Tensor, propagated: Tensor) -> Tensor:

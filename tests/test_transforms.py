@@ -198,6 +198,14 @@ def test_weights_and_graphs_inside_a_transform(norm: Any) -> None:
     )
 
 
+@pytest.mark.parametrize("batch", [0, 1, 2, -1])
+def test_the_batch_may_be_any_dimension_of_the_bare_product(batch: int) -> None:
+    graph = Propagation(ODD.edge_index, 6).build(torch.float64)
+    matrix = graph._matrix(torch.float64)
+    product = vmap(matrix, in_dims=batch)(ZS.movedim(0, batch))
+    torch.testing.assert_close(product, torch.stack([graph(z) for z in ZS]))
+
+
 def test_values_are_not_looked_at_inside_a_transform() -> None:
     bad = ZS.clone()
     bad[1, 0, 0] = float("nan")

@@ -1,5 +1,7 @@
 """What a graph may come as: an edge index, a sparse tensor, or PyG's EdgeIndex, brought to one form."""
 
+import operator
+
 import torch
 from torch import Tensor
 
@@ -47,6 +49,8 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
 
 def check_values(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, validate: bool | None) -> None:
     """The checks that look at values: node numbers once for every graph, weights only where a look is free."""
+    if validate is not None and not isinstance(validate, bool):
+        raise TypeError(f"validate must be None, True or False, but {validate!r} came.")
     if validate is False or not _errors.plain() or edge_index.is_meta:
         return
     if edge_index.shape[1]:
@@ -117,8 +121,10 @@ def _weights(name: str, weight: object, edge_index: Tensor) -> Tensor:
 
 
 def _count(num_nodes: object) -> int:
-    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int | torch.SymInt):
+    if isinstance(num_nodes, bool | Tensor) or not hasattr(num_nodes, "__index__"):
         raise TypeError(f"num_nodes must be a whole number, but {num_nodes!r} came.")
-    if num_nodes < 0:
-        raise ValueError(f"num_nodes must not be negative, but {num_nodes} came.")
-    return num_nodes  # type: ignore[return-value]
+    # A symbolic size of torch.compile stays what it is; NumPy's integers become Python's.
+    count = num_nodes if isinstance(num_nodes, int | torch.SymInt) else operator.index(num_nodes)
+    if count < 0:
+        raise ValueError(f"num_nodes must not be negative, but {count} came.")
+    return count  # type: ignore[return-value]

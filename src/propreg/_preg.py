@@ -59,7 +59,8 @@ def preg(
         threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
         reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
         validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)
-            only where a look is free: on the CPU, in eager mode. True and False force it.
+            only where a look is free: on the CPU, in eager mode. True and False force it; with False a node number
+            that is out of range can crash the process.
 
     Shape:
         - z, source: :math:`(N, C)`; edge_index: :math:`(2, E)`; edge_weight: :math:`(E)`; mask: :math:`(N)` or
@@ -88,7 +89,8 @@ class PReg(nn.Module):
 
     The normalised adjacency is made on the first call and used again as long as the very same ``edge_index`` and
     ``edge_weight`` come unchanged; edge weights that need a gradient are never kept. What is kept is no part of
-    ``state_dict``, pickles and copies.
+    ``state_dict``, pickles and copies. A change that torch does not count (through ``.data[...]``, NumPy's view of the
+    memory, or the parts a sparse tensor was made of) is not seen: pass a new tensor, or use :func:`preg`.
 
     Args:
         phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -52,8 +53,12 @@ def compare_on_digits(mu: float = 0.5, splits: int = 5) -> Iterator[Pair]:
         for strength in (0.0, mu):
             torch.manual_seed(number)
             model = TwoLayerGCN(convolution, x.shape[1], graph.num_classes)
-            scores.append(_train(model, x, y, split, lambda z, s=strength: s * preg(z, neighbours)))
+            scores.append(_train(model, x, y, split, partial(_term, strength, neighbours)))
         yield Pair(number, *scores)
+
+
+def _term(strength: float, graph: Propagation, z: Tensor) -> Tensor:
+    return strength * preg(z, graph)
 
 
 def _train(model: nn.Module, x: Tensor, y: Tensor, split: Split, term: Term) -> float:

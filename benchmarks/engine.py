@@ -1,0 +1,202 @@
+"""The replica engine against a serial loop in PyG that works as the official one does.
+
+The serial loop: dense features, message passing, two forward passes with their own dropout, an evaluation of all nodes
+every epoch, one run at a time. The engine trains the same runs (reference preset, the same dropout rates) as batches.
+Both do the same number of steps; per replica and epoch the ratio of their times is printed. Needs the benchmark data.
+"""
+
+import itertools
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from common import Record, arguments, show
+from propreg.data.datasets import load_node_graph
+from propreg.data.graph import SparseFeatures
+from propreg.data.splits import official_splits
+from propreg.engine import Method, Model, Problem, Protocol, Replica
+from propreg.engine.batches import Options, bytes_per_replica, train_all
+from propreg.engine.epoch import Epoch
+from propreg.engine.state import begin
+
+GCN = Model("gcn")
+GAT = Model("gat", hidden=16, input_dropout=0.6, attention_dropout=0.6)
+PLANETOID = ("cora", "citeseer", "pubmed")
+
+
+def problem(name: str, device: str) -> Problem:
+    """A benchmark dataset as the official code prepares it."""
+    graph = load_node_graph(name, normalize_features=True, labels="authors" if name == "citeseer" else None)
+    splits = {str(i): split for i, split in enumerate(official_splits(name))}
+    return Problem(graph, splits, torch.device(device))
+
+
+def serial_epoch(data: Problem, model: Model) -> Callable[[], None]:
+    """One epoch of the official way, in PyG."""
+    from torch_geometric.nn import GATConv, GCNConv
+
+    graph, device = data.graph, data.device
+    features = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
+    x, y = torch.from_numpy(features).to(device), data.y
+    edge_index = torch.from_numpy(graph.edge_index).to(device)
+    train = torch.from_numpy(data.splits["0"].train).to(device)
+    masks = [torch.from_numpy(getattr(data.splits["0"], part)).to(device) for part in ("train", "val", "test")]
+    classes = data.num_classes
+
+    class Gcn(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = GCNConv(x.shape[1], 64, cached=True), GCNConv(64, classes, cached=True)
+
+        def forward(self) -> Tensor:
+            h = F.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+            return self.second(h, edge_index)  # type: ignore[no-any-return]
+
+    class Gat(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = GATConv(x.shape[1], 16, heads=8, dropout=0.6)
+            self.second = GATConv(128, classes, heads=1, dropout=0.6)
+
+        def forward(self) -> Tensor:
+            h = F.elu(self.first(F.dropout(x, 0.6, self.training), edge_index))
+            return self.second(F.dropout(h, 0.6, self.training), edge_index)  # type: ignore[no-any-return]
+
+    net = (Gcn() if model.name == "gcn" else Gat()).to(device)
+    propagate = GCNConv(classes, classes, bias=False, cached=True).to(device)
+    propagate.lin = torch.nn.Identity()
+    optimiser = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=5e-4)
+
+    def epoch() -> None:
+        net.train()
+        optimiser.zero_grad()
+        p = net().softmax(-1)
+        q = propagate(net(), edge_index).softmax(-1)
+        loss = -torch.log(p[train, y[train]] + 1e-15).mean() + 0.5 * -(p * torch.log(q + 1e-15)).sum(-1).mean()
+        loss.backward()
+        optimiser.step()
+        net.eval()
+        with torch.no_grad():
+            right = net().argmax(-1) == y
+        for mask in masks:
+            right[mask].double().mean().item()
+
+    return epoch
+
+
+def seconds_per_epoch(epoch: Callable[[], object], device: str, epochs: int) -> float:
+    """The time of an epoch, after four to warm up."""
+    for _ in range(4):
+        epoch()
+    _wait(device)
+    start = time.perf_counter()
+    for _ in range(epochs):
+        epoch()
+    _wait(device)
+    return (time.perf_counter() - start) / epochs
+
+
+def engine_epoch(data: Problem, model: Model, method: Method, replicas: int) -> Callable[[], object]:
+    """One epoch of a batch, accuracies counted, nothing stopped."""
+    network, regulariser = data.network(model), data.regulariser(method)
+    lineup = [Replica(seed=i, split=str(i % 10), strength=0.5) for i in range(replicas)]
+    state = begin(data, network, model, lineup, Protocol())
+    run = Epoch(network, regulariser, method, state, data.y, record=data.device.type == "cuda")
+    numbers = itertools.count(1)
+    return lambda: run(next(numbers))
+
+
+def on_cores(data: Problem, model: Model, method: Method, epochs: int, replicas: int = 16) -> float:
+    """Seconds per replica and epoch of the whole engine on a CPU: groups on all cores, start and end included."""
+    lineup = [Replica(seed=i, split=str(i % 10), strength=0.5, patience=10**9) for i in range(replicas)]
+
+    def trained(length: int) -> float:
+        start = time.perf_counter()
+        for _ in train_all(data, model, method, lineup, Protocol(max_epochs=length), Options()):
+            pass
+        return time.perf_counter() - start
+
+    trained(2)
+    return trained(epochs) / (epochs * replicas)
+
+
+def compare(name: str, model: Model, device: str, quick: bool) -> list[Record]:
+    """The engine's time per replica and epoch beside the serial loop's."""
+    data = problem(name, device)
+    serial = seconds_per_epoch(serial_epoch(data, model), device, 5 if device == "cpu" else 20)
+    method = Method.preset("reference")
+    case = f"{model.name.upper()}+P-reg {name}"
+    records = [Record(case, device, "serial epoch", 1e3 * serial, "ms")]
+    if device == "cpu":
+        best = on_cores(data, model, method, 5 if quick else 20)
+        records.append(Record(case, device, "engine, per replica", 1e3 * best, "ms", "serial", serial / best))
+        return records
+    for replicas in _sizes(data, model, method, quick):
+        each = seconds_per_epoch(engine_epoch(data, model, method, replicas), device, 10) / replicas
+        metric = f"engine, per replica of {replicas}"
+        records.append(Record(case, device, metric, 1e6 * each, "µs", "serial", serial / each))
+        torch.cuda.empty_cache()
+    return records
+
+
+def overhead(name: str, device: str) -> list[Record]:
+    """A training step with one-pass P-reg over the same step without."""
+    data, replicas = problem(name, device), 4 if device == "cpu" else 64
+    if device == "cpu":
+        torch.set_num_threads(1)
+    times = {
+        method.name: seconds_per_epoch(engine_epoch(data, GCN, method, replicas), device, 10)
+        for method in (Method("plain"), Method.preset("paper"))
+    }
+    ratio = times["preg"] / times["plain"]
+    return [Record(f"GCN {name}", device, "step with P-reg over without", ratio, "×", "plain", ratio)]
+
+
+def memory(name: str) -> list[Record]:
+    """Peak memory that one more replica adds, on a GPU."""
+    data, method, peaks = problem(name, "cuda"), Method.preset("reference"), {}
+    for replicas in (8, 24):
+        torch.cuda.empty_cache()
+        epoch = engine_epoch(data, GCN, method, replicas)
+        epoch()
+        torch.cuda.reset_peak_memory_stats()
+        epoch()
+        torch.cuda.synchronize()
+        peaks[replicas] = torch.cuda.max_memory_allocated()
+    each = (peaks[24] - peaks[8]) / 16  # the first epochs run unrecorded: this is the peak of an epoch itself
+    estimate = bytes_per_replica(data, GCN, method)
+    return [Record(f"GCN {name}", "cuda", "peak memory per replica", each / 1e6, "MB", "estimate", each / estimate)]
+
+
+def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
+    free, _ = torch.cuda.mem_get_info()
+    most = int(0.7 * free / bytes_per_replica(data, model, method))
+    wanted = (16, 64, 256) if quick else (1, 16, 64, 256, 512, 1024)
+    return [size for size in wanted if size <= most] or [most]
+
+
+def _wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__.splitlines()[0] if __doc__ else "")
+    device = options.device
+    gcn = ("cora", "photo") if options.quick else ("cora", "photo", "cs", "physics")
+    gat = ("cora",) if options.quick or device == "cpu" else ("cora", "physics")
+    records = [r for name in gcn for r in compare(name, GCN, device, options.quick)]
+    records += [r for name in gat for r in compare(name, GAT, device, options.quick)]
+    for name in ("cora",) if options.quick else ("cora", "physics"):
+        records += overhead(name, device)
+    if device == "cuda":
+        records += memory("physics")
+    show(records, device, options.json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""The replica engine: runs that share a graph and an architecture are trained as one program.
+
+Names are imported on first use (PEP 562), so that who only names runs (:mod:`propreg.engine.spec`) need not load torch.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from propreg.engine.batches import Options as Options
+    from propreg.engine.batches import train_all as train_all
+    from propreg.engine.problem import Problem as Problem
+    from propreg.engine.spec import Method as Method
+    from propreg.engine.spec import Model as Model
+    from propreg.engine.spec import Protocol as Protocol
+    from propreg.engine.spec import Replica as Replica
+    from propreg.engine.spec import Result as Result
+
+_HOME = {
+    "Method": "spec",
+    "Model": "spec",
+    "Protocol": "spec",
+    "Replica": "spec",
+    "Result": "spec",
+    "Options": "batches",
+    "train_all": "batches",
+    "Problem": "problem",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604  (strings all: the keys of the table above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'propreg.engine' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"propreg.engine.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

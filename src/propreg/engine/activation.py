@@ -1,0 +1,43 @@
+"""A layer's end: propagation, bias and ReLU, with as little kept and moved as possible."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.engine import kernels
+from propreg.engine.sparse import Matrix
+
+
+def spread_relu(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
+    """relu(A h + bias), without A where there is none.
+
+    Only ``dropped_linear(…, rectified=True)`` may take what comes out: it does this ReLU's backward pass on a GPU.
+    """
+    if matrix is not None and kernels.usable(h, bias):
+        from propreg.engine.kernels import layer
+
+        return layer.propagate(matrix, h, bias, gated=True)
+    # Without a matrix the ReLU's backward pass runs twice on a GPU, which changes nothing.
+    return bias_relu(h if matrix is None else matrix(h), bias)
+
+
+def bias_relu(h: Tensor, bias: Tensor) -> Tensor:
+    """relu(h + bias) for h [R, N, H], which is overwritten, and bias [R, H]."""
+    out: Tensor = _BiasRelu.apply(h, bias)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _BiasRelu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, bias: Tensor) -> Tensor:
+        out = h.add_(bias.unsqueeze(1)).relu_()
+        ctx.mark_dirty(h)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        (out,) = ctx.saved_tensors
+        passed = torch.ops.aten.threshold_backward(grad, out, 0)
+        return passed, passed.sum(1)

@@ -1,0 +1,56 @@
+"""P-reg with cross entropy, forward and backward by hand: the term that almost every run has.
+
+With P = softmax(z), Q = softmax(z') and L = −Σ P log Q, the gradients are ∂L/∂z = −P (log Q + L) and ∂L/∂z' = Q − P.
+Both are ready after the forward pass, so nothing else is kept.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.engine import kernels
+from propreg.engine.sparse import Matrix
+
+WIDEST = 64  # classes that the fused kernel takes
+
+
+def agreement(matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor) -> Tensor:
+    """Σ_i weights_i L_i of each replica [R] with z' = A · source, for logits [R, N, C] and weights [N] or [R, N]."""
+    if kernels.usable(z, source, weights) and z.shape[2] <= WIDEST:
+        from propreg.engine.kernels import agreement as kernel
+
+        return kernel.agreement(matrix, z, source, weights)
+    return soft_cross_entropy(z, matrix(source), weights)
+
+
+def soft_cross_entropy(z: Tensor, propagated: Tensor, weights: Tensor) -> Tensor:
+    """Σ_i weights_i L_i of each replica [R], from logits [R, N, C] and weights [N] or [R, N]."""
+    value: Tensor = _SoftCrossEntropy.apply(z, propagated, weights)  # type: ignore[no-untyped-call]
+    return value
+
+
+class _SoftCrossEntropy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, propagated: Tensor, weights: Tensor) -> Tensor:
+        # Classes outside, nodes inside: a softmax over a handful of classes then runs along the vector lanes.
+        p = z.transpose(1, 2).contiguous().softmax(1)
+        log_q = propagated.transpose(1, 2).contiguous().log_softmax(1)
+        each = -(p * log_q).sum(1)
+        weights = weights.expand_as(each)
+        need_z, need_propagated = ctx.needs_input_grad[:2]
+        to_z = to_propagated = None
+        if need_propagated:
+            to_propagated = (log_q.exp() - p).mul_(weights.unsqueeze(1))
+        if need_z:
+            to_z = log_q.add_(each.unsqueeze(1)).mul_(p).mul_(-weights.unsqueeze(1))
+        ctx.save_for_backward(to_z, to_propagated)
+        return (each * weights).sum(1)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
+        scaled = [
+            None if saved is None else (saved * grad.view(-1, 1, 1)).transpose(1, 2).contiguous()
+            for saved in ctx.saved_tensors
+        ]
+        return scaled[0], scaled[1], None

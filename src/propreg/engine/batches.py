@@ -1,0 +1,172 @@
+"""Any number of replicas on any device: cut into batches that fit, trained, and cut again where memory runs out.
+
+On a GPU a batch is as large as memory allows. On a CPU small groups are faster, since their slabs stay in the cache,
+and each core trains a group of its own: that scales where threads inside one small product do not.
+"""
+
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from propreg.engine.models import Network
+from propreg.engine.problem import Problem
+from propreg.engine.spec import Method, Model, Protocol, Replica, Result
+from propreg.engine.train import train
+
+CPU_GROUP = 4
+CUDA_CHECK_EVERY = 16
+Finished = tuple[int, Result]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train, apart from what is trained."""
+
+    keep_history: bool = False
+    keep_weights: bool = False
+    batch: int | None = None  # replicas at a time; None: as many as fit
+    workers: int | None = None  # CPU threads, one group each; None: all cores
+    network: Network | None = None  # in place of the model's own
+
+
+def train_all(
+    problem: Problem,
+    model: Model,
+    method: Method,
+    replicas: Sequence[Replica],
+    protocol: Protocol,
+    options: Options | None = None,
+) -> Iterator[Finished]:
+    """Train any number of replicas; yields (place in ``replicas``, result) as each one stops."""
+    options = options or Options()
+    size = options.batch or replicas_that_fit(problem, model, method)
+    numbers = list(range(len(replicas)))
+    groups = [numbers[i : i + size] for i in range(0, len(numbers), size)]
+    job = _Job(problem, model, method, replicas, protocol, options)
+    if problem.device.type == "cpu":
+        yield from _on_cores(job, groups)
+    else:
+        for group in groups:
+            yield from job.train(group)
+
+
+def replicas_that_fit(problem: Problem, model: Model, method: Method) -> int:
+    """How many replicas to train at a time: by memory on a GPU, by cache on a CPU."""
+    if problem.device.type != "cuda":
+        return CPU_GROUP
+    free, _ = torch.cuda.mem_get_info(problem.device)
+    reusable = torch.cuda.memory_reserved(problem.device) - torch.cuda.memory_allocated(problem.device)
+    return max(1, int(0.8 * (free + reusable) / bytes_per_replica(problem, model, method)))
+
+
+def bytes_per_replica(problem: Problem, model: Model, method: Method) -> int:
+    """An estimate of what one more replica adds to the peak: parameters with their optimiser, and activations."""
+    nodes, classes = problem.num_nodes, problem.num_classes
+    width = model.hidden * (model.heads if model.name == "gat" else 1)
+    inner = (model.layers - 2) * width * (width + 1) if model.name in ("gcn", "mlp") else 0
+    parameters = problem.features.shape[1] * width + inner + width * classes * max(model.out_heads, 1)
+    passes = 2 if method.second_pass else 1
+    hidden = 4 + 2 * passes * (model.layers - 1)  # the shared first layer and its gradient; per pass, kept and dropped
+    narrow = 12 * passes + (2 * model.steps if model.name == "appnp" else 0)
+    if model.name == "gat":
+        edges = problem.graph.edge_index.shape[1] + nodes
+        extra = 6 * passes * edges * (model.heads + model.out_heads)
+    else:
+        extra = problem.features.matrix.pattern.nnz * passes if model.input_dropout > 0 else 0
+    numbers = 5 * parameters + nodes * (hidden * width + narrow * classes) + extra
+    return int(numbers * torch.finfo(problem.dtype).bits // 8)
+
+
+@dataclass(frozen=True)
+class _Job:
+    problem: Problem
+    model: Model
+    method: Method
+    replicas: Sequence[Replica]
+    protocol: Protocol
+    options: Options
+
+    def train(self, group: list[int]) -> Iterator[Finished]:
+        """Train a group; where memory runs out, its unfinished replicas start again in two halves."""
+        done: set[int] = set()
+        try:
+            for place, result in self._once(group):
+                done.add(group[place])
+                yield group[place], result
+            return
+        except torch.OutOfMemoryError:
+            if len(group) == 1:
+                raise
+        torch.cuda.empty_cache()
+        rest = [number for number in group if number not in done]
+        half = (len(rest) + 1) // 2
+        for part in (rest[:half], rest[half:]):
+            if part:
+                yield from self.train(part)
+
+    def _once(self, group: list[int]) -> Iterator[Finished]:
+        return train(
+            self.problem,
+            self.model,
+            self.method,
+            [self.replicas[number] for number in group],
+            self.protocol,
+            keep_history=self.options.keep_history,
+            keep_weights=self.options.keep_weights,
+            network=self.options.network,
+            check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
+        )
+
+
+def _cores() -> int:
+    """The cores this process may use; not every system can tell."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
+    """Each core trains the next group that nobody has taken; torch itself then uses one thread."""
+    workers = min(job.options.workers or _cores(), len(groups))
+    todo: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    for group in groups:
+        todo.put(group)
+    out: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
+    stop = threading.Event()
+
+    def work() -> None:
+        try:
+            while not stop.is_set():
+                for finished in job.train(todo.get_nowait()):
+                    out.put(finished)
+                    if stop.is_set():
+                        break
+        except queue.Empty:
+            pass
+        except BaseException as error:  # handed to the caller, whose thread it belongs to
+            out.put(error)
+        out.put(None)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    crew = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
+    try:
+        for thread in crew:
+            thread.start()
+        running = workers
+        while running:
+            item = out.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+    finally:
+        stop.set()
+        for thread in crew:
+            thread.join()
+        torch.set_num_threads(threads)

@@ -1,0 +1,131 @@
+"""Dropout whose mask is a function of (run, epoch, place), not of a generator's state.
+
+Element e of a replica's tensor looks at half of the 32-bit word ``hash(e // 2 · k1 + k2)``: the same mask comes out
+alone, in any batch and after compaction, and the backward pass can draw it again instead of keeping it.
+"""
+
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.engine import kernels
+
+LEVELS = 65536  # a rate is exact to 1/65536, and kept values are scaled by the rate that is really used
+
+# Wellons' lowbias32: the best known two-multiplication mixer of 32 bits, as (shift, mask of the shifted, multiplier).
+ROUNDS = ((16, 0xFFFF, 0x7FEB352D), (15, 0x1FFFF, 0x846CA68B - 2**32), (16, 0xFFFF, 0))
+
+
+class Rates:
+    """The dropout rate of each replica at one kind of place, ready for use. [R]."""
+
+    def __init__(self, rate: Tensor) -> None:
+        dropped = (rate.double() * LEVELS).round().clamp(max=LEVELS - 1)  # 16 bits do not hold a rate of 1
+        self.rate = rate
+        self.least = (dropped - LEVELS // 2).to(torch.int16)  # of a kept element's signed 16 bits
+        self.scale = LEVELS / (LEVELS - dropped)
+
+    def keep(self, kept: Tensor) -> "Rates":
+        """Compact to these replicas."""
+        return Rates(self.rate[kept])
+
+
+class Masks:
+    """The masks of one place and epoch: keys int32 [R, 2], and the rate of each replica [R]."""
+
+    def __init__(self, keys: Tensor, rates: Rates | Tensor) -> None:
+        rates = Rates(rates) if isinstance(rates, Tensor) else rates
+        self.keys, self.least, self.scale = keys, rates.least, rates.scale
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def kept(self, size: int, dtype: torch.dtype) -> Tensor:
+        """1 for each of ``size`` elements that is kept, else 0. [R, size]."""
+        x = _words(size, self.keys.device) * self.keys[:, :1]
+        x += self.keys[:, 1:]
+        scratch = torch.empty_like(x)
+        for shift, low, multiplier in ROUNDS:
+            torch.bitwise_right_shift(x, shift, out=scratch)  # arithmetic: the copies of the sign are cut off
+            x.bitwise_xor_(scratch.bitwise_and_(low))
+            if multiplier:
+                x.mul_(multiplier)
+        kept = torch.empty(len(x), size, dtype=dtype, device=x.device)
+        return torch.ge(x.view(torch.int16)[:, :size], self.least.unsqueeze(-1), out=kept)  # no bool in between
+
+    def factors(self, size: int, dtype: torch.dtype) -> Tensor:
+        """What to multiply each of ``size`` elements by, 0 or 1/(1 − rate). [R, size]."""
+        return self.kept(size, dtype).mul_(self.scale.to(dtype).unsqueeze(-1))
+
+
+@functools.lru_cache(maxsize=8)
+def _words(size: int, device: torch.device) -> Tensor:
+    return torch.arange((size + 1) // 2, dtype=torch.int32, device=device)
+
+
+def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool = False) -> Tensor:
+    """Dropout of h [R, N, H] with each replica's own mask and rate, times w [R, H, C].
+
+    ``rectified`` says that h comes from :func:`propreg.engine.activation.spread_relu`, which then leaves the ReLU's
+    backward pass to this function where that is free.
+    """
+    if kernels.usable(h, w):
+        from propreg.engine.kernels import dropped_linear as kernel
+
+        return kernel.dropped_linear(h, w, masks, rectified=rectified)
+    z: Tensor = _DroppedLinear.apply(h, w, masks)  # type: ignore[no-untyped-call]
+    return z
+
+
+def two_dropped_linears(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor | None:
+    """Two passes of :func:`dropped_linear` side by side [R, N, 2 · C], where a kernel does them in one; else None."""
+    if not kernels.usable(h, w):
+        return None
+    from propreg.engine.kernels import dropped_linear as kernel
+
+    return kernel.two_passes(h, w, first, second) if kernel.fused(h, w) else None
+
+
+class _DroppedLinear(torch.autograd.Function):
+    """One function, so that only what the backward pass needs is kept. The scale goes into the small factor."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
+        kept = None
+        if masks is not None:
+            kept = masks.kept(h[0].numel(), h.dtype).view(h.shape)
+            h = h * kept
+            ctx.scale = masks.scale.to(w.dtype).view(-1, 1, 1)
+            w = w * ctx.scale
+        ctx.save_for_backward(h, w, kept)
+        return times(h, w)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        h, w, kept = ctx.saved_tensors
+        to_w = transposed_times(h, grad)
+        to_h = torch.bmm(grad, w.transpose(1, 2))
+        if kept is not None:
+            to_w *= ctx.scale
+            to_h *= kept
+        return to_h, to_w, None
+
+
+# Products with fewer columns than a vector has lanes are several times faster on a CPU with the columns outside.
+NARROW = 16
+
+
+def times(h: Tensor, w: Tensor) -> Tensor:
+    """h [R, N, H] times w [R, H, C]."""
+    if w.shape[2] >= NARROW or h.is_cuda:
+        return torch.bmm(h, w)
+    return torch.bmm(w.transpose(1, 2).contiguous(), h.transpose(1, 2)).transpose(1, 2).contiguous()
+
+
+def transposed_times(h: Tensor, grad: Tensor) -> Tensor:
+    """hᵀ [R, H, N] times grad [R, N, C]."""
+    if grad.shape[2] >= NARROW or h.is_cuda:
+        return torch.bmm(h.transpose(1, 2), grad)
+    return torch.bmm(grad.transpose(1, 2).contiguous(), h).transpose(1, 2).contiguous()

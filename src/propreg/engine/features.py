@@ -1,0 +1,90 @@
+"""The features times a weight per replica: ``X W`` with X sparse or dense, the most expensive step of an epoch."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.data.graph import Graph, SparseFeatures
+from propreg.engine import kernels
+from propreg.engine.dropout import Masks
+from propreg.engine.sparse import Matrix, Pattern
+
+DENSE_FROM = 0.2  # above this share of non-zeros a dense product is faster
+
+
+class Features:
+    """X, and with dropout a copy of its non-zeros per replica: ``features(w, masks)`` is [R, N, H]."""
+
+    def __init__(self, graph: Graph, device: torch.device, dtype: torch.dtype) -> None:
+        x = graph.x
+        if not isinstance(x, SparseFeatures):
+            dense = torch.from_numpy(x)
+            row, col = dense.nonzero().unbind(1)
+            values, shape = dense[row, col], (x.shape[0], x.shape[1])
+        else:
+            counts = torch.from_numpy(x.indptr).diff()
+            row = torch.repeat_interleave(torch.arange(x.shape[0]), counts)
+            col, values, shape = torch.from_numpy(x.indices).long(), torch.from_numpy(x.filled()), x.shape
+        self.matrix = Matrix(row.to(device), col.to(device), values.to(device, dtype), shape)
+        self.shape = shape
+        self.dense: Tensor | None = None
+        if len(row) > DENSE_FROM * shape[0] * shape[1]:
+            self.dense = torch.zeros(shape, dtype=dtype, device=device)
+            self.dense[row.to(device), col.to(device)] = values.to(device, dtype)
+
+    def propagated(self, adjacency: Matrix) -> "Features":
+        """ÂX in place of X, for dense features: the first propagation is then paid once, not every epoch."""
+        other = object.__new__(Features)
+        other.shape, other.matrix = self.shape, self.matrix
+        other.dense = None if self.dense is None else adjacency.multiply(self.dense.unsqueeze(0), False)[0]
+        return other
+
+    def __call__(self, weight: Tensor, masks: Masks | None = None) -> Tensor:
+        if masks is not None:
+            product = _DroppedProduct.apply(weight, self.matrix, masks)  # type: ignore[no-untyped-call]
+        elif self.dense is not None:
+            product = _DenseProduct.apply(weight, self.dense)  # type: ignore[no-untyped-call]
+        else:
+            product = self.matrix(weight)
+        result: Tensor = product
+        return result
+
+
+class _DenseProduct(torch.autograd.Function):
+    """No gradient to X, and none of autograd's copies of it."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, x: Tensor) -> Tensor:
+        ctx.x = x
+        return torch.matmul(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        return torch.matmul(ctx.x.t(), grad), None
+
+
+class _DroppedProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, matrix: Matrix, masks: Masks) -> Tensor:
+        pattern: Pattern = matrix.pattern
+        ctx.masks = masks if kernels.usable(weight) else None
+        if ctx.masks is not None:
+            from propreg.engine.kernels import spmm
+
+            ctx.matrix = matrix
+            return spmm.multiply(pattern, matrix.values, weight, False, masks=masks)
+        values = masks.factors(pattern.nnz, weight.dtype).mul_(matrix.values)
+        ctx.matrix = matrix
+        ctx.save_for_backward(values)
+        return pattern.multiply(values, weight, False)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        pattern: Pattern = ctx.matrix.pattern
+        if ctx.masks is not None:
+            from propreg.engine.kernels import spmm
+
+            return spmm.multiply(pattern, ctx.matrix.values_across, grad, True, masks=ctx.masks), None, None
+        (values,) = ctx.saved_tensors
+        return pattern.multiply(values[:, pattern.across].contiguous(), grad.contiguous(), True), None, None

@@ -1,0 +1,126 @@
+"""P-reg with cross entropy, propagation included: the twin of ``soft_cross_entropy(z, matrix(source), weights)``.
+
+The propagated logits never reach memory. What the backward pass needs is ready after the forward pass, ∂L/∂z and
+∂L/∂z', so that it is one product with Âᵀ, which adds the one to the other and scales both.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# ruff: noqa: N803
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.engine.kernels._rows import longest_of, row_sums
+from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.segments import WHOLE, segments
+from propreg.engine.kernels.spmm import multiply
+from propreg.engine.sparse import Matrix
+
+
+def agreement(matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor) -> Tensor:
+    r"""The weighted cross entropy :math:`-\sum_i w_i \sum_c P_{ic} \log Q_{ic}` of each replica.
+
+    P is the softmax of ``z`` and Q that of A · ``source``, which may be ``z`` itself.
+
+    Shape:
+        z, source [R, N, C], weights [N] or [R, N] → [R].
+    """
+    other = None if source is z else source.contiguous()
+    value: Tensor = _Agreement.apply(z.contiguous(), other, weights.contiguous(), matrix)
+    return value
+
+
+class _Agreement(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, source: Tensor | None, weights: Tensor, matrix: Matrix) -> Tensor:
+        need_z, need_source = ctx.needs_input_grad[0], ctx.needs_input_grad[0 if source is None else 1]
+        to_z, to_propagated = (torch.empty_like(z) if need else None for need in (need_z, need_source))
+        sums = _sums(matrix, z, z if source is None else source, weights, to_z, to_propagated)
+        ctx.matrix, ctx.one_pass = matrix, source is None
+        ctx.save_for_backward(to_z, to_propagated)
+        return sums
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        to_z, to_propagated = ctx.saved_tensors
+        if to_propagated is None:
+            return None if to_z is None else to_z * grad.view(-1, 1, 1), None, None, None
+        addend = to_z if ctx.one_pass else None
+        matrix: Matrix = ctx.matrix
+        back = multiply(matrix.pattern, matrix.values_across, to_propagated, True, addend=addend, scale=grad)
+        if ctx.one_pass:
+            return back, None, None, None
+        return None if to_z is None else to_z * grad.view(-1, 1, 1), back, None, None
+
+
+def _sums(
+    matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor, to_z: Tensor | None, to_propagated: Tensor | None
+) -> Tensor:
+    """The value of each replica; the gradients at 1 are written where they are wanted."""
+    work = segments(matrix.pattern, False, WHOLE)  # a softmax needs whole rows
+    replicas, _, width = z.shape
+    columns = power_of_two(width, least=4)
+    rows = max(64 // columns, 1)
+    split = work.num_over_64
+    # The few long rows get a program each, of many entries at once; the others go several to a program.
+    bands = [(0, split, 1, 8 * rows), (split, len(work), rows, 8)]
+    blocks = [tiles(last - first, at_once) for first, last, at_once, _ in bands]
+    parts = z.new_empty(replicas, sum(blocks))
+    before = 0
+    for (first, last, at_once, entries), count in zip(bands, blocks, strict=True):
+        if count and replicas:
+            _agree[count, replicas](
+                z, source, matrix.values, work.inner, work.row, work.start, work.stop, weights,
+                z if to_z is None else to_z, z if to_propagated is None else to_propagated, parts,
+                first, last, before, sum(blocks), work.num_rows, work.num_inner,
+                WIDTH=width, SEGMENTS=at_once, ENTRIES=entries, COLUMNS=columns, SHARED=weights.dim() == 1,
+                NEED_Z=to_z is not None, NEED_PROPAGATED=to_propagated is not None, num_warps=1, **LAUNCH,
+            )  # fmt: skip
+        before += count
+    return parts.sum(1)
+
+
+@jit
+def _agree(
+    z, source, values, inner, rows, starts, stops, weights, to_z, to_propagated, parts,
+    first, last, before, num_blocks, num_rows, num_inner,
+    WIDTH: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr,
+    NEED_Z: tl.constexpr, NEED_PROPAGATED: tl.constexpr,
+):  # fmt: skip
+    replica = tl.program_id(1).to(tl.int64)
+    segment = first + tl.program_id(0) * SEGMENTS + tl.arange(0, SEGMENTS)
+    columns = tl.arange(0, COLUMNS)
+    real = segment < last
+    start, stop = tl.load(starts + segment, real, other=0), tl.load(stops + segment, real, other=0)
+    row = tl.load(rows + segment, real, other=0)
+    longest = longest_of(starts, stops, first + tl.program_id(0) * SEGMENTS, last)
+    propagated = row_sums(
+        source + replica * num_inner * WIDTH, columns, columns < WIDTH, values, inner, inner, start, stop, longest,
+        0, 0, 0, WIDTH, ENTRIES, False,
+    )  # fmt: skip
+    there = real[:, None] & (columns < WIDTH)[None, :]
+    place = replica * num_rows * WIDTH + row[:, None] * WIDTH + columns[None, :]
+    log_q, q = _log_softmax(propagated, columns, WIDTH)
+    _, p = _log_softmax(tl.load(z + place, there, other=0.0), columns, WIDTH)
+    each = -tl.sum(p * log_q, 1)
+    if not SHARED:
+        weights += replica * num_rows
+    weight = tl.load(weights + row, real, other=0.0)
+    tl.store(parts + replica * num_blocks + before + tl.program_id(0), tl.sum(tl.where(real, each * weight, 0.0), 0))
+    if NEED_Z:
+        tl.store(to_z + place, -p * (log_q + each[:, None]) * weight[:, None], there)
+    if NEED_PROPAGATED:
+        tl.store(to_propagated + place, (q - p) * weight[:, None], there)
+
+
+@jit
+def _log_softmax(x, columns, WIDTH: tl.constexpr):
+    """Log-softmax and softmax of the first WIDTH columns; both are 0 in the others."""
+    real = (columns < WIDTH)[None, :]
+    low = x - tl.max(tl.where(real, x, float("-inf")), 1)[:, None]
+    weight = tl.where(real, tl.exp(low), 0.0)
+    total = tl.sum(weight, 1)[:, None]
+    return tl.where(real, low - tl.log(total), 0.0), weight / total

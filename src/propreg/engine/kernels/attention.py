@@ -1,0 +1,184 @@
+"""Graph attention without a tensor over edges: the twin of the scores and :func:`propreg.engine.attention.attend`.
+
+Coefficients are computed where they are used, forward and backward, from one number per node and head (as flash
+attention does along its rows); heads stay where the linear map wrote them, [R, N, heads · width].
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from propreg.engine.attention import SLOPE
+from propreg.engine.dropout import Masks
+from propreg.engine.kernels._attention_backward import column_gradients, row_gradients, score_gradients
+from propreg.engine.kernels._attention_forward import node_scores, row_totals, weighted_sums
+from propreg.engine.kernels._triton import LAUNCH, power_of_two, tiles
+from propreg.engine.kernels.segments import WHOLE, Segments, segments
+from propreg.engine.kernels.spmm import add_parts
+from propreg.engine.sparse import Pattern
+
+
+class Shape(NamedTuple):
+    """How a program works: heads and columns of a tile, segments and entries of each at once."""
+
+    group: int
+    columns: int
+    segments: int
+    entries: int
+
+
+def shape_for(heads: int, width: int, bytes_each: int = 4) -> Shape:
+    """A tile of 4 KB, eight entries of a segment side by side: what three of them leave room for in the registers."""
+    columns = power_of_two(width)
+    group = min(power_of_two(heads), max(64 // columns, 1))
+    return Shape(group, columns, segments=max(min(64, 4096 // bytes_each // (group * columns)) // 8, 1), entries=8)
+
+
+def attention(pattern: Pattern, h: Tensor, source: Tensor, target: Tensor, masks: Masks | None) -> Tensor:
+    """Average h over neighbours with the softmax of leaky(source · h_j + target · h_i) over the edges j → i.
+
+    Args:
+        pattern: An entry (i, j) for each edge j → i.
+        h: What the heads see, one after the other.
+        source, target: The attention vectors.
+        masks: Drop coefficients, as in the twin: head by head, in the order of rows.
+
+    Shape:
+        h [R, N, heads · D], source and target [R, heads, D] → [R, N, heads, D].
+    """
+    h, source, target = h.contiguous(), source.contiguous(), target.contiguous()
+    if not (torch.is_grad_enabled() and any(t.requires_grad for t in (h, source, target))):
+        return _forward(h, source, target, pattern, masks, False)[0]
+    out: Tensor = _Attention.apply(h, source, target, pattern, masks)  # type: ignore[no-untyped-call]
+    return out
+
+
+def _forward(
+    h: Tensor, source: Tensor, target: Tensor, pattern: Pattern, masks: Masks | None, need: bool
+) -> tuple[Tensor, ...]:
+    """The output, and what the backward pass needs."""
+    by_source, by_target = _node_scores(h, source, target)
+    logs, shares = _row_totals(pattern, by_source, by_target)
+    out, up = _weighted_sums(pattern, h, by_source, by_target, logs, masks, need)
+    return out, up, by_source, by_target, logs, shares
+
+
+class _Attention(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, source: Tensor, target: Tensor, pattern: Pattern, masks: Masks | None) -> Tensor:
+        out, *others = _forward(h, source, target, pattern, masks, True)
+        ctx.pattern, ctx.masks = pattern, masks
+        ctx.save_for_backward(h, source, target, out, *others)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
+        h, source, target, out, up, by_source, by_target, logs, shares = ctx.saved_tensors
+        grad = grad.contiguous()
+        deltas, to_target = torch.empty_like(logs), torch.empty_like(logs)
+        width, columns = out.shape[3], power_of_two(out.shape[3])
+        rows = max(2048 // columns, 1)
+        row_gradients[(tiles(logs.numel(), rows),)](
+            grad, out, up, shares, deltas, to_target, logs.numel(),
+            WIDTH=width, COLUMNS=columns, ROWS=rows, SLOPE=SLOPE, num_warps=4, **LAUNCH,
+        )  # fmt: skip
+        to_h, to_source = _column_gradients(ctx.pattern, h, grad, by_source, by_target, logs, deltas, ctx.masks)
+        return to_h, *_score_gradients(h, source, target, to_source, to_target, to_h), None, None
+
+
+def _node_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    (replicas, nodes, _), (_, heads, width) = h.shape, source.shape
+    by_source, by_target = h.new_empty(replicas, nodes, heads), h.new_empty(replicas, nodes, heads)
+    shape = shape_for(heads, width, h.element_size())
+    rows = max(2048 // (shape.group * shape.columns), 1)
+    node_scores[tiles(nodes, rows), tiles(heads, shape.group), replicas](
+        h, source, target, by_source, by_target, nodes,
+        HEADS=heads, WIDTH=width, GROUP=shape.group, COLUMNS=shape.columns, ROWS=rows, num_warps=4, **LAUNCH,
+    )  # fmt: skip
+    return by_source, by_target
+
+
+def _row_totals(pattern: Pattern, by_source: Tensor, by_target: Tensor) -> tuple[Tensor, Tensor]:
+    work = segments(pattern, False, WHOLE)
+    replicas, _, heads = by_source.shape
+    logs, shares = torch.empty_like(by_target), torch.empty_like(by_target)
+    padded, split = power_of_two(heads), work.num_over_64
+    # The few long rows get a program each, of many entries at once; the others go several to a program.
+    for first, last, at_once, entries in ((0, split, 1, 64), (split, len(work), 8, 8)):
+        if last > first:
+            row_totals[tiles(last - first, at_once), replicas](
+                by_source, by_target, work.inner, work.row, work.start, work.stop, logs, shares,
+                first, last, work.num_rows, work.num_inner,
+                HEADS=heads, PADDED=padded, SEGMENTS=at_once, ENTRIES=entries, SLOPE=SLOPE, num_warps=1, **LAUNCH,
+            )  # fmt: skip
+    return logs, shares
+
+
+def _weighted_sums(
+    pattern: Pattern, h: Tensor, by_source: Tensor, by_target: Tensor, logs: Tensor, masks: Masks | None, need: bool
+) -> tuple[Tensor, Tensor]:
+    work = segments(pattern, False)
+    (replicas, nodes, heads), width = by_target.shape, h.shape[2] // by_target.shape[2]
+    out = h.new_empty(replicas, nodes, heads, width)
+    up = torch.empty_like(out) if need else out
+    parts = h.new_empty(2 if need else 1, replicas, work.num_parts, heads * width)
+    shape = shape_for(heads, width, h.element_size())
+    weighted_sums[tiles(len(work), shape.segments), tiles(heads, shape.group), replicas](
+        h, by_source, by_target, logs, *_tables(work), out, parts[0], up, parts[-1], *_mask_tensors(masks, h),
+        len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
+        HEADS=heads, WIDTH=width, GROUP=shape.group, COLUMNS=shape.columns, SEGMENTS=shape.segments,
+        ENTRIES=shape.entries, SLOPE=SLOPE, DROP=masks is not None, NEED=need, num_warps=1, **LAUNCH,
+    )  # fmt: skip
+    for sums, total in zip(parts, (out, up), strict=False):
+        add_parts(work, sums, total.view(replicas, nodes, -1))
+    return out, up
+
+
+def _column_gradients(
+    pattern: Pattern, h: Tensor, grad: Tensor, by_source: Tensor, by_target: Tensor, logs: Tensor, deltas: Tensor,
+    masks: Masks | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    work = segments(pattern, True)
+    replicas, _, heads, width = grad.shape
+    to_h, to_source = torch.empty_like(h), torch.empty_like(by_source)
+    h_parts = h.new_empty(replicas, work.num_parts, heads * width)
+    source_parts = h.new_empty(replicas, work.num_parts, heads)
+    shape = shape_for(heads, width, h.element_size())
+    column_gradients[tiles(len(work), shape.segments), tiles(heads, shape.group), replicas](
+        h, grad, by_source, by_target, logs, deltas, *_tables(work), to_h, h_parts, to_source, source_parts,
+        *_mask_tensors(masks, h), len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
+        HEADS=heads, WIDTH=width, GROUP=shape.group, COLUMNS=shape.columns, SEGMENTS=shape.segments,
+        ENTRIES=shape.entries, SLOPE=SLOPE, DROP=masks is not None, num_warps=1, **LAUNCH,
+    )  # fmt: skip
+    add_parts(work, h_parts, to_h)
+    add_parts(work, source_parts, to_source)
+    return to_h, to_source
+
+
+def _score_gradients(
+    h: Tensor, source: Tensor, target: Tensor, to_source: Tensor, to_target: Tensor, to_h: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients to the attention vectors; their part of the gradient to h is added to it."""
+    replicas, nodes, _ = h.shape
+    heads, width = source.shape[1:]
+    shape = shape_for(heads, width, h.element_size())
+    rows = max(1024 // (shape.group * shape.columns), 1)
+    steps = 8
+    chunks = tiles(nodes, rows * steps)
+    parts = h.new_empty(2, replicas, chunks, heads, width)
+    score_gradients[chunks, tiles(heads, shape.group), replicas](
+        h, source, target, to_source, to_target, to_h, parts[0], parts[1], nodes, chunks,
+        HEADS=heads, WIDTH=width, GROUP=shape.group, COLUMNS=shape.columns, ROWS=rows, STEPS=steps,
+        num_warps=4, **LAUNCH,
+    )  # fmt: skip
+    by_source, by_target = parts.sum(2)
+    return by_source, by_target
+
+
+def _tables(work: Segments) -> tuple[Tensor, ...]:
+    return work.inner, work.place, work.row, work.owner, work.start, work.stop
+
+
+def _mask_tensors(masks: Masks | None, unused: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return (unused, unused, unused) if masks is None else (masks.keys, masks.least, masks.scale)

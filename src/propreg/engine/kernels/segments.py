@@ -1,0 +1,120 @@
+"""The rows of a sparse pattern as pieces of work for a GPU: long rows cut, rows of like length side by side.
+
+A program works on a few segments at once and takes as long as the longest. A few rows of a power-law graph hold
+thousands of entries: cut into segments, they spread over the chip, and their partial sums are added in a fixed order
+afterwards, so that a result is the same bit for bit each time.
+"""
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from propreg.engine.sparse import Pattern
+
+CUT = 256  # entries of a segment; the partial sums of the longer rows then cost under 1 % of the traffic
+WHOLE = 2**31 - 1
+BUCKET = 4  # rows this close in length count as equal: within a bucket they keep their order, and memory its locality
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Work on the rows of a pattern (on its columns, if transposed); all tensors int32.
+
+    Args:
+        row: The row of a segment that is a whole row, else ``num_rows`` + the number of its partial sum. [S].
+        owner: The row that a segment belongs to, cut or not. [S].
+        start, stop: The entries of a segment. [S].
+        inner: The column of each entry. [nnz].
+        place: The number of each entry in the order of rows, which dropout masks count by. [nnz].
+        long_row: The rows that were cut. [L].
+        long_start: Where the partial sums of each such row begin, and where the last ends. [L + 1].
+        num_rows, num_inner: The shape of the matrix.
+        num_parts: How many partial sums there are.
+        num_over_64: How many segments at the beginning have more than 64 entries.
+        longest: The most entries of a segment.
+    """
+
+    row: Tensor
+    owner: Tensor
+    start: Tensor
+    stop: Tensor
+    inner: Tensor
+    place: Tensor
+    long_row: Tensor
+    long_start: Tensor
+    num_rows: int
+    num_inner: int
+    num_parts: int
+    num_over_64: int
+    longest: int
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def nnz(self) -> int:
+        """The number of entries."""
+        return len(self.inner)
+
+
+_KNOWN: WeakKeyDictionary[Pattern, dict[tuple[bool, int], Segments]] = WeakKeyDictionary()
+
+
+def segments(pattern: Pattern, transposed: bool, cut: int | None = None) -> Segments:
+    """The work on a pattern, made once; ``cut`` is the most entries a segment may have, WHOLE to cut nothing."""
+    known = _KNOWN.setdefault(pattern, {})
+    cut = cut or CUT
+    if (transposed, cut) not in known:
+        known[transposed, cut] = _make(pattern, transposed, cut)
+    return known[transposed, cut]
+
+
+def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
+    pointers = (pattern.ccol if transposed else pattern.crow).long()
+    num_rows, num_inner = pattern.shape[::-1] if transposed else pattern.shape
+    lengths = pointers.diff()
+    pieces = ((lengths + cut - 1) // cut).clamp_(min=1)
+    first = pieces.cumsum(0) - pieces  # the first segment of each row
+    row = torch.repeat_interleave(torch.arange(num_rows, device=pointers.device), pieces)
+    start = pointers[row] + (torch.arange(len(row), device=row.device) - first[row]) * cut
+    stop = torch.minimum(start + cut, pointers[row + 1])
+    is_part = pieces[row] > 1
+    part = is_part.cumsum(0) - 1
+    target = torch.where(is_part, num_rows + part, row)
+    long_row = (pieces > 1).nonzero().squeeze(1)
+    long_start = torch.nn.functional.pad(pieces[long_row].cumsum(0), (1, 0))
+    order = ((stop - start + BUCKET - 1) // BUCKET).argsort(descending=True, stable=True)
+    numbers = torch.arange(pattern.nnz, device=pointers.device)
+    return Segments(
+        row=target[order].int(),
+        owner=row[order].int(),
+        start=start[order].int(),
+        stop=stop[order].int(),
+        inner=pattern.row32 if transposed else pattern.col32,
+        place=(pattern.across if transposed else numbers).int(),
+        long_row=long_row.int(),
+        long_start=long_start.int(),
+        num_rows=num_rows,
+        num_inner=num_inner,
+        num_parts=int(is_part.sum()),
+        num_over_64=int((stop - start > 64).sum()),
+        longest=int((stop - start).max()) if len(row) else 0,
+    )
+
+
+def pairs(work: Segments, values: Tensor) -> Tensor | None:
+    """Each entry's index and value in one number of 64 bits, made once for values that are shared; else None.
+
+    Beyond the last come pairs that a program may read and never counts: as many as a segment is long, and a tile.
+    """
+    if values.dtype != torch.float32 or values.dim() != 1:
+        return None
+    known: tuple[int, Tensor, Tensor] | None = getattr(values, "_pairs", None)
+    if known is None or known[0] != values._version or known[1] is not work.inner:
+        bits = values.detach().contiguous().view(torch.int32).long()
+        packed = (bits << 32) | work.inner.long()
+        known = values._version, work.inner, torch.nn.functional.pad(packed, (0, work.longest + 128))
+        values._pairs = known  # type: ignore[attr-defined]  # it lives as long as the values do
+    return known[2]

@@ -1,0 +1,203 @@
+"""Sparse products for a batch of replicas, the twin of :meth:`propreg.engine.sparse.Pattern.multiply`.
+
+What a product costs is gathering rows. A program does so for a few segments, a slab of columns and one replica or more:
+indices are read once for all of them. Programs of the same replicas run next to each other, so that what they gather
+stays in the L2 cache.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# ruff: noqa: N803
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from propreg.engine.dropout import Masks
+from propreg.engine.kernels._hash import mask_settings
+from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
+from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.segments import Segments, pairs, segments
+from propreg.engine.sparse import Pattern
+
+FLAGS = ("BIAS", "RELU", "ADD", "SCALE")
+
+
+class Tile(NamedTuple):
+    """How a program works: segments, entries of each at once, columns, warps, replicas."""
+
+    segments: int
+    entries: int
+    columns: int
+    warps: int
+    replicas: int = 1
+
+
+def tile_for(work: Segments, width: int) -> Tile:
+    """The shape of work for a product; ``benchmarks/tile_shapes.py`` measures others."""
+    columns = min(power_of_two(width, least=4), 64)
+    # Measured on an H200, µs per replica and product (Cora / Photo / Physics): wide tiles of 2 × 4 rows X 1.1 / – / 23,
+    # Â 0.8 / 5.7 / 16, Xᵀ 1.4 / 43 / 32; larger programs that keep a slab in L1 take 1.4 to 2.4 times as long.
+    if columns > 16:
+        return Tile(2, 4, columns, 1)
+    return Tile(16, 4, columns, 1) if work.nnz < 8 * len(work) else Tile(8, 8, columns, 1)
+
+
+def multiply(
+    pattern: Pattern,
+    values: Tensor,
+    x: Tensor,
+    transposed: bool,
+    *,
+    bias: Tensor | None = None,
+    relu: bool = False,
+    addend: Tensor | None = None,
+    scale: Tensor | None = None,
+    masks: Masks | None = None,
+    tile: Tile | None = None,
+) -> Tensor:
+    r"""The product :math:`\mathrm{relu}(s_r (A X_r + C_r) + b_r)`, of which everything but A X is optional.
+
+    Args:
+        pattern: Where A has entries.
+        values: Their values in the order of rows (of columns, if transposed), one set or one per replica.
+        x: The dense matrices.
+        transposed: Multiply by Aᵀ.
+        bias: Added to every row.
+        relu: Whether negative results become 0.
+        addend: Added to the product.
+        scale: A factor per replica; not together with ``masks``, which have their own.
+        masks: Drop entries of A, a mask per replica; numbered in the order of rows either way.
+        tile: Another shape of work than the usual.
+
+    Shape:
+        values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend [R, N, W], scale [R] → [R, N, W].
+    """
+    if masks is not None:
+        if scale is not None:
+            raise ValueError("multiply takes a scale or masks, but both came: put the scale into the values.")
+        scale = masks.scale
+    work = segments(pattern, transposed)
+    replicas, width = x.shape[0], x.shape[2]
+    x, values = x.contiguous(), values.contiguous()
+    out = x.new_empty(replicas, work.num_rows, width)
+    if not out.numel():
+        return out
+    tile = tile or tile_for(work, width)
+    alone = masks is not None or values.dim() == 2  # there is nothing that replicas share
+    tile = tile._replace(replicas=1 if alone else min(tile.replicas, power_of_two(replicas)))
+    packed = pairs(work, values) if masks is None and x.dtype == values.dtype else None
+    parts = x.new_empty(replicas, work.num_parts, width) if work.num_parts else out
+    extras = tuple(x if t is None else t.contiguous() for t in (bias, addend, scale))
+    flags = dict(zip(FLAGS, (bias is not None, relu, addend is not None, scale is not None), strict=True))
+    _product[tiles(len(work), tile.segments), tiles(width, tile.columns), tiles(replicas, tile.replicas)](
+        x, values if packed is None else packed, work.inner, work.place, work.row, work.start, work.stop,
+        out, parts, *extras, x if masks is None else masks.keys, x if masks is None else masks.least,
+        len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts, replicas,
+        WIDTH=width, SEGMENTS=tile.segments, ENTRIES=tile.entries, COLUMNS=tile.columns, REPLICAS=tile.replicas,
+        MASKED=replicas % tile.replicas != 0 or width % tile.columns != 0,
+        PACKED=packed is not None, SHARED=values.dim() == 1, DROP=masks is not None, **flags,
+        num_warps=tile.warps, **LAUNCH,
+    )  # fmt: skip
+    add_parts(work, parts, out, extras, flags)
+    return out
+
+
+def add_parts(
+    work: Segments, parts: Tensor, out: Tensor, extras: tuple[Tensor, ...] = (), flags: dict[str, bool] | None = None
+) -> None:
+    """Add up the partial sums [R, parts, W] of the rows that were cut, and finish these rows of out [R, N, W]."""
+    if not work.num_parts:
+        return
+    width = out.shape[2]
+    columns = min(power_of_two(width, least=4), 64)
+    _combine[len(work.long_row), tiles(width, columns), len(out)](
+        parts, work.long_row, work.long_start, out, *(extras or (out, out, out)), work.num_rows, work.num_parts,
+        WIDTH=width, ENTRIES=8, COLUMNS=columns, **(flags or dict.fromkeys(FLAGS, False)), num_warps=1, **LAUNCH,
+    )  # fmt: skip
+
+
+@jit
+def _product(
+    x, values, inner, place, rows, starts, stops, out, parts, bias, addend, scale, keys, leasts,
+    num_segments, num_rows, num_inner, nnz, num_parts, num_replicas,
+    WIDTH: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
+    REPLICAS: tl.constexpr, MASKED: tl.constexpr, PACKED: tl.constexpr, SHARED: tl.constexpr, DROP: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    first_replica = tl.program_id(2).to(tl.int64) * REPLICAS
+    first = tl.program_id(0) * SEGMENTS
+    lane = tl.arange(0, REPLICAS * COLUMNS)  # a slab of columns of one replica after the other
+    column, other = tl.program_id(1) * COLUMNS + lane % COLUMNS, lane // COLUMNS
+    replica = first_replica + other
+    wanted = (column < WIDTH) & (replica < num_replicas)
+    segment = first + tl.arange(0, SEGMENTS)
+    real = segment < num_segments
+    start, stop = tl.load(starts + segment, real, other=0), tl.load(stops + segment, real, other=0)
+    row = tl.load(rows + segment, real, other=0)
+    offsets = other * (num_inner * WIDTH) + column
+    x += first_replica * num_inner * WIDTH
+    longest = longest_of(starts, stops, first, num_segments)
+    if PACKED:
+        full = full_of(starts, stops, first, num_segments, SEGMENTS, ENTRIES)
+        sums = packed_sums(x, offsets, wanted, values, start, stop, full, longest, WIDTH, ENTRIES, MASKED)
+    else:
+        k1, k2, least = 0, 0, 0
+        if DROP:
+            k1, k2, least = mask_settings(keys, leasts, first_replica)
+        if not SHARED:
+            values += first_replica * nnz
+        sums = row_sums(
+            x, offsets, wanted, values, inner, place, start, stop, longest, k1, k2, least, WIDTH, ENTRIES, DROP
+        )
+    there = real[:, None] & wanted[None, :]
+    whole = (row < num_rows)[:, None]
+    if num_parts > 0:
+        part = (row - num_rows)[:, None] * WIDTH + (replica * num_parts * WIDTH + column)[None, :]
+        tl.store(parts + part, sums, there & (row >= num_rows)[:, None])
+    at = row[:, None] * WIDTH + (replica * num_rows * WIDTH + column)[None, :]
+    done = _finish(
+        sums, bias, addend + at, scale, there & whole, column, replica, wanted, WIDTH, BIAS, RELU, ADD, SCALE
+    )
+    tl.store(out + at, done, there & whole)
+
+
+@jit
+def _combine(
+    parts, rows, starts, out, bias, addend, scale, num_rows, num_parts,
+    WIDTH: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
+    BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """Add up the partial sums of one row that was cut."""
+    replica = tl.program_id(2).to(tl.int64)
+    number = tl.program_id(0)
+    columns = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    there = (columns < WIDTH)[None, :]
+    stop = tl.load(starts + number + 1)
+    parts += replica * num_parts * WIDTH
+    sums = tl.zeros([ENTRIES, COLUMNS], out.dtype.element_ty)
+    for first in range(tl.load(starts + number), stop, ENTRIES):
+        part = first + tl.arange(0, ENTRIES)[:, None]
+        sums += tl.load(parts + part * WIDTH + columns[None, :], (part < stop) & there, other=0.0)
+    at = replica * num_rows * WIDTH + tl.load(rows + number) * WIDTH + columns[None, :]
+    total = tl.sum(sums, 0)[None, :]
+    wanted = columns < WIDTH
+    alone = replica + tl.zeros_like(columns)
+    done = _finish(total, bias, addend + at, scale, there, columns, alone, wanted, WIDTH, BIAS, RELU, ADD, SCALE)
+    tl.store(out + at, done, there)
+
+
+@jit
+def _finish(
+    sums, bias, addend, scale, there, column, replica, wanted,
+    WIDTH: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    if ADD:
+        sums += tl.load(addend, there, other=0.0)
+    if SCALE:
+        sums *= tl.load(scale + replica, wanted, other=0.0).to(sums.dtype)[None, :]
+    if BIAS:
+        sums += tl.load(bias + replica * WIDTH + column, wanted, other=0.0)[None, :]
+    if RELU:
+        sums = tl.where(sums < 0, 0.0, sums)  # as torch's: NaN stays NaN, so that a broken replica is seen
+    return sums

@@ -1,0 +1,116 @@
+"""The networks, written replica-first: every tensor begins with the replica axis [R, …].
+
+A model is its parameters' shapes and two functions. ``begin`` is the part of a forward pass that no dropout touches:
+the same for both training passes and for the evaluation, so it is computed once an epoch. ``finish`` is the rest.
+"""
+
+import itertools
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from propreg.engine.activation import spread_relu
+from propreg.engine.dropout import Masks, dropped_linear, two_dropped_linears
+from propreg.engine.features import Features
+from propreg.engine.sparse import Matrix
+from propreg.engine.spec import Model
+
+Parameters = dict[str, Tensor]
+
+
+class Draw(Protocol):
+    """Gives the dropout masks of a place in the network, or None where nothing is dropped."""
+
+    def __call__(self, place: str) -> Masks | None: ...
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The shape of a parameter of one replica, and its Glorot fans (none: it starts at 0)."""
+
+    shape: tuple[int, ...]
+    fans: tuple[int, int] | None = None
+
+
+class Network(Protocol):
+    """What the training loop needs of a model."""
+
+    def weights(self) -> dict[str, Weight]: ...
+
+    def begin(self, p: Parameters) -> Tensor | None: ...
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor: ...
+
+
+class Layers:
+    """GCN (with an adjacency) and MLP (without): linear, propagate, bias, ReLU, dropout, …, linear, propagate, bias."""
+
+    def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix | None) -> None:
+        self.spec, self.adjacency = spec, adjacency
+        self.fold = adjacency is not None and features.dense is not None and spec.input_dropout == 0
+        self.features = features.propagated(adjacency) if self.fold and adjacency is not None else features
+        self.widths = [features.shape[1], *[spec.hidden] * (spec.layers - 1), classes]
+
+    def weights(self) -> dict[str, Weight]:
+        """Weights and biases, first layer first."""
+        found = {}
+        for i, (fan_in, fan_out) in enumerate(itertools.pairwise(self.widths)):
+            found[f"w{i}"] = Weight((fan_in, fan_out), (fan_in, fan_out))
+            found[f"b{i}"] = Weight((fan_out,))
+        return found
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """The first layer, where its input is not dropped."""
+        return None if self.spec.input_dropout > 0 else self._first(p, None)
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
+        """Logits [R, N, C]."""
+        h = self._first(p, draw("input")) if begun is None else begun
+        last = self.spec.layers - 1
+        for i in range(1, last + 1):
+            h = dropped_linear(h, p[f"w{i}"], draw(f"hidden{i}"), rectified=True)
+            h = spread_relu(self.adjacency, h, p[f"b{i}"]) if i < last else self._output(h, p[f"b{i}"])
+        return h
+
+    def finish_twice(self, p: Parameters, begun: Tensor, draws: tuple[Draw, Draw]) -> tuple[Tensor, Tensor] | None:
+        """Both passes of a training step as one, where there are kernels for it; else None."""
+        first, second = (draw("hidden1") for draw in draws)
+        if self.spec.layers > 2 or first is None or second is None:
+            return None
+        both = two_dropped_linears(begun, p["w1"], first, second)
+        if both is None:
+            return None
+        z, source = self._output(both, p["b1"].repeat(1, 2)).chunk(2, -1)
+        return z, source
+
+    def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
+        folded = self.fold and masks is None
+        return spread_relu(None if folded else self.adjacency, self.features(p["w0"], masks), p["b0"])
+
+    def _output(self, h: Tensor, bias: Tensor) -> Tensor:
+        return (h if self.adjacency is None else self.adjacency(h)) + bias.unsqueeze(1)
+
+
+class Appnp:
+    """APPNP: a two-layer MLP, then K steps of personalised PageRank, z ← (1 − α) Â z + α h."""
+
+    def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix) -> None:
+        self.spec, self.adjacency = spec, adjacency
+        self.mlp = Layers(spec, features, classes, None)
+
+    def weights(self) -> dict[str, Weight]:
+        """Those of the MLP."""
+        return self.mlp.weights()
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """The first layer, where its input is not dropped."""
+        return self.mlp.begin(p)
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
+        """Logits [R, N, C]."""
+        start = self.mlp.finish(p, begun, draw)
+        z, teleport = start, self.spec.teleport
+        for _ in range(self.spec.steps):
+            z = (1 - teleport) * self.adjacency(z) + teleport * start
+        return z

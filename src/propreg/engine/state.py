@@ -1,0 +1,115 @@
+"""What changes while a batch trains, and shrinks when replicas finish."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from propreg.engine.adam import Adam
+from propreg.engine.dropout import Rates
+from propreg.engine.losses import Targets
+from propreg.engine.mask_keys import MaskKeys
+from propreg.engine.models import Network, Parameters
+from propreg.engine.problem import Problem
+from propreg.engine.spec import Model, Protocol, Replica
+from propreg.engine.streams import generator, glorot, stream_key
+
+Judged = tuple[Tensor, Tensor]
+
+
+@dataclass
+class State:
+    """The replicas that still train; ``number`` is each one's place in the input."""
+
+    number: NDArray[np.int64]
+    parameters: Parameters
+    adam: Adam
+    targets: Targets
+    val: Judged
+    test: Judged
+    strength: Tensor
+    current: Tensor  # the strength in this epoch
+    rates: dict[str, Rates]
+    keys: MaskKeys
+    counted: Tensor | None
+    best_val: Tensor
+    best: Parameters
+
+    def keep(self, kept: NDArray[np.int64]) -> None:
+        """Compact to these replicas: the others leave the batch."""
+        index = torch.from_numpy(kept).to(self.strength.device)
+        self.number = self.number[kept]
+        self.keys = self.keys.keep(kept)
+        self.parameters = {name: p.detach()[index].requires_grad_() for name, p in self.parameters.items()}
+        self.adam.keep(index)
+        self.targets = self.targets.keep(index)
+        self.val = (self.val[0][index], self.val[1][index])
+        self.test = (self.test[0][index], self.test[1][index])
+        self.strength, self.current = self.strength[index], self.current[index]
+        self.best_val = self.best_val[index]
+        self.rates = {place: rates.keep(index) for place, rates in self.rates.items()}
+        self.counted = None if self.counted is None else self.counted[index]
+        self.best = {name: p[index] for name, p in self.best.items()}
+
+
+def begin(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica], protocol: Protocol) -> State:
+    """The state before the first step: weights and streams from each run's identity, settings from each replica."""
+
+    def vector(values: list[float]) -> Tensor:
+        return torch.tensor(values, dtype=problem.dtype, device=problem.device)
+
+    own = getattr(network, "initial", None)  # a network of the caller's own brings its weights along
+    parameters = own(replicas) if own else initial(problem, network, model, replicas)
+    decay, none = vector([r.weight_decay for r in replicas]), vector([0.0] * len(replicas))
+    first_only = protocol.weight_decay_scope == "first"
+    scoped = {name: none if first_only and not re.fullmatch("[a-z]+0", name) else decay for name in parameters}
+    streams = [stream_key(problem.digest, r, model, "dropout") for r in replicas]
+    return State(
+        number=np.arange(len(replicas)),
+        parameters=parameters,
+        adam=Adam(parameters, vector([r.lr for r in replicas]), scoped),
+        targets=problem.targets(replicas),
+        val=problem.judged(replicas, "val"),
+        test=problem.judged(replicas, "test"),
+        strength=vector([r.strength for r in replicas]),
+        current=vector([r.strength for r in replicas]),
+        keys=MaskKeys(np.array(streams, np.uint64), problem.device),
+        rates={
+            "input": Rates(vector([model.input_dropout] * len(replicas))),
+            "hidden": Rates(vector([r.dropout for r in replicas])),
+            "attention": Rates(vector([model.attention_dropout] * len(replicas))),
+        },
+        counted=_counted(problem, model, replicas),
+        best_val=torch.full((len(replicas),), -1, device=problem.device),
+        best={},
+    )
+
+
+def initial(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica]) -> Parameters:
+    """The weights that the runs start from, [R, …]: drawn in float64 from each run's own stream."""
+    parameters = {}
+    for name, weight in network.weights().items():
+        values = np.zeros((len(replicas), *weight.shape))
+        if weight.fans is not None:
+            for i, replica in enumerate(replicas):
+                values[i] = glorot(stream_key(problem.digest, replica, model, name), *weight.fans, weight.shape)
+        tensor = torch.from_numpy(values).to(problem.dtype)
+        parameters[name] = tensor.to(problem.device).requires_grad_()
+    return parameters
+
+
+def _counted(problem: Problem, model: Model, replicas: Sequence[Replica]) -> Tensor | None:
+    """The weights of a mean over a random share of the nodes; a larger share contains the smaller ones."""
+    if all(r.unmask == 1.0 for r in replicas):
+        return None
+    nodes = problem.num_nodes
+    weights = np.zeros((len(replicas), nodes))
+    for i, replica in enumerate(replicas):
+        order = generator(stream_key(problem.digest, replica, model, "unmask")).permutation(nodes)
+        chosen = order[: round(replica.unmask * nodes)]
+        weights[i, chosen] = 1.0 / max(len(chosen), 1)
+    return torch.from_numpy(weights).to(problem.device, problem.dtype)

@@ -1,0 +1,66 @@
+"""Dropout, and dropout with a linear map, against :mod:`propreg.engine.dropout`."""
+
+import pytest
+import torch
+
+from engine.kernels.cases import DEVICE, DTYPES, check_twins, masks, numbers
+from propreg.engine import dropout as plain
+from propreg.engine.kernels import dropped_linear
+from propreg.engine.kernels.dropout import drop
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [1, 64, 77, 1030])
+def test_masks_are_the_same_bit_for_bit(size: int, dtype: torch.dtype) -> None:
+    drawn = masks(3)
+    ones = torch.ones(3, size, dtype=dtype, device=DEVICE)
+    dropped = drop(ones, drawn)
+    assert torch.equal(dropped, drawn.factors(size, dtype))
+    assert drop(ones, drawn, in_place=True) is ones
+    assert torch.equal(ones, dropped)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize(("hidden", "classes"), [(16, 3), (16, 12), (96, 7), (16, 17), (18, 5)])
+def test_linear(hidden: int, classes: int, dropped: bool) -> None:
+    drawn = masks(2) if dropped else None
+    h = numbers(2, 37, hidden, seed=1).requires_grad_()
+    w = numbers(2, hidden, classes, seed=2).requires_grad_()
+    assert dropped_linear.fused(h, w) == (classes <= 16 and hidden % 16 == 0)
+    check_twins(lambda: dropped_linear.dropped_linear(h, w, drawn), lambda: plain.dropped_linear(h, w, drawn), h, w)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_linear_does_the_backward_pass_of_a_relu(dtype: torch.dtype) -> None:
+    drawn = masks(2)
+    h = numbers(2, 21, 16, dtype=dtype, seed=3).relu().requires_grad_()
+    w = numbers(2, 16, 5, dtype=dtype, seed=4).requires_grad_()
+    assert dropped_linear.fused(h, w) == (dtype == torch.float32)
+    # A ReLU of what is already positive or 0 changes nothing but the gradient.
+    check_twins(
+        lambda: dropped_linear.dropped_linear(h, w, drawn, rectified=True),
+        lambda: plain.dropped_linear(h.relu(), w, drawn),
+        h,
+        w,
+    )
+
+
+@pytest.mark.parametrize("classes", [3, 7])
+def test_two_passes_are_two_linears_side_by_side(classes: int) -> None:
+    first, second = masks(2), masks(2)
+    second.keys = second.keys + 2
+    h = numbers(2, 37, 32, seed=8).relu().requires_grad_()
+    w = numbers(2, 32, classes, seed=9).requires_grad_()
+    check_twins(
+        lambda: dropped_linear.two_passes(h, w, first, second),
+        lambda: torch.cat([plain.dropped_linear(h.relu(), w, m) for m in (first, second)], -1),
+        h,
+        w,
+    )
+
+
+@pytest.mark.skipif(DEVICE.type == "cpu", reason="large for the interpreter")
+def test_many_chunks() -> None:
+    drawn = masks(2)
+    h, w = numbers(2, 20_001, 64, seed=6).requires_grad_(), numbers(2, 64, 7, seed=7).requires_grad_()
+    check_twins(lambda: dropped_linear.dropped_linear(h, w, drawn), lambda: plain.dropped_linear(h, w, drawn), h, w)

@@ -1,0 +1,117 @@
+"""Sparse products against :meth:`Pattern.multiply`."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.kernels.cases import check_close, check_twins, masks, matrix, numbers, pattern, plain
+from propreg.engine.activation import bias_relu
+from propreg.engine.kernels import layer, segments
+from propreg.engine.kernels.spmm import Tile, multiply
+from propreg.engine.sparse import Pattern
+
+ROWS, COLUMNS, REPLICAS = 11, 9, 3
+
+
+def inputs(known: Pattern, transposed: bool, width: int, dtype: torch.dtype, own: bool) -> tuple[Tensor, Tensor]:
+    values = numbers(REPLICAS, known.nnz, dtype=dtype, seed=1) if own else numbers(known.nnz, dtype=dtype, seed=1)
+    return values, numbers(REPLICAS, ROWS if transposed else COLUMNS, width, dtype=dtype, seed=2)
+
+
+def product(known: Pattern, values: Tensor, x: Tensor, transposed: bool) -> Tensor:
+    return plain(lambda: known.multiply(values, x, transposed))
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("width", "dtype"), [(1, torch.float32), (7, torch.float32), (7, torch.float64), (20, torch.float32)]
+)
+def test_product(width: int, transposed: bool, own: bool, dtype: torch.dtype) -> None:
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, transposed, width, dtype, own)
+    check_close(multiply(known, values, x, transposed), product(known, values, x, transposed))
+
+
+@pytest.mark.parametrize("cut", [3, 100])
+@pytest.mark.parametrize(
+    "tile", [Tile(1, 8, 4, 1), Tile(4, 4, 8, 1), Tile(1, 4, 4, 1, replicas=2), Tile(2, 4, 8, 1, replicas=4)], ids=str
+)
+def test_every_shape_of_work(tile: Tile, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "CUT", cut)
+    known = pattern(6, 40)
+    values, x = numbers(known.nnz, seed=1), numbers(REPLICAS, 40, 6, seed=2)
+    check_close(multiply(known, values, x, False, tile=tile), product(known, values, x, False))
+
+
+@pytest.mark.parametrize("cut", [3, 100])
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_what_follows_a_product(at_once: int, relu: bool, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "CUT", cut)
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, False, 5, torch.float64, False)
+    bias, scale = numbers(REPLICAS, 5, dtype=torch.float64, seed=3), numbers(REPLICAS, dtype=torch.float64, seed=4)
+    addend = numbers(REPLICAS, ROWS, 5, dtype=torch.float64, seed=5)
+    expected = scale.view(-1, 1, 1) * (product(known, values, x, False) + addend) + bias.unsqueeze(1)
+    tile = Tile(4, 4, 8, 1, replicas=at_once)
+    actual = multiply(known, values, x, False, bias=bias, addend=addend, scale=scale, relu=relu, tile=tile)
+    check_close(actual, expected.relu() if relu else expected)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_dropped_entries(transposed: bool) -> None:
+    known, drawn = pattern(ROWS, COLUMNS), masks(REPLICAS)
+    values, x = inputs(known, transposed, 5, torch.float64, False)
+    factors = drawn.factors(known.nnz, torch.float64)
+    own = values * (factors[:, known.across] if transposed else factors)
+    check_close(multiply(known, values, x, transposed, masks=drawn), product(known, own, x, transposed))
+
+
+def test_a_broken_replica_is_seen_and_leaves_the_others_alone() -> None:
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, False, 5, torch.float32, False)
+    x[1] = torch.nan
+    out = multiply(known, values, x, False, bias=torch.zeros_like(x[:, 0]), relu=True)
+    assert bool(out[0].isfinite().all())
+    assert bool(out[1, :-1].isnan().all())  # the last row has no entries
+
+
+def test_no_replicas() -> None:
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, False, 5, torch.float32, False)
+    assert multiply(known, values, x[:0], False).shape == (0, ROWS, 5)
+
+
+def test_scale_and_masks_do_not_go_together() -> None:
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, False, 5, torch.float32, False)
+    with pytest.raises(ValueError, match="both came"):
+        multiply(known, values, x, False, scale=values[:REPLICAS], masks=masks(REPLICAS))
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_layer(relu: bool) -> None:
+    known = matrix(ROWS, COLUMNS, torch.float64)
+    x = numbers(REPLICAS, COLUMNS, 5, dtype=torch.float64, seed=6).requires_grad_()
+    bias = numbers(REPLICAS, 5, dtype=torch.float64, seed=7).requires_grad_()
+    check_twins(
+        lambda: layer.propagate(known, x, bias, relu=relu),
+        lambda: bias_relu(known(x), bias) if relu else known(x) + bias.unsqueeze(1),
+        x,
+        bias,
+    )
+
+
+def test_layer_trusts_a_gradient_that_is_gated() -> None:
+    known = matrix(ROWS, COLUMNS, torch.float64)
+    x = numbers(REPLICAS, COLUMNS, 5, dtype=torch.float64, seed=6).requires_grad_()
+    bias = numbers(REPLICAS, 5, dtype=torch.float64, seed=7).requires_grad_()
+    out = layer.propagate(known, x, bias, gated=True)
+    gate = (out > 0).double()
+    check_twins(
+        lambda: layer.propagate(known, x, bias, gated=True) * gate,
+        lambda: bias_relu(known(x), bias) * gate,
+        x,
+        bias,
+    )

@@ -1,0 +1,47 @@
+"""The kernels against their plain twins: on a GPU for real, elsewhere through Triton's interpreter.
+
+The interpreter has to be asked for before Triton is imported, and would then be used for every kernel of the process:
+each file of checks gets a process of its own.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from propreg.engine import kernels
+
+CHECKS = sorted(Path(__file__).parent.glob("check_*.py"))
+
+
+@pytest.mark.skipif(not kernels.installed(), reason="Triton is not installed: there are no kernels to compare")
+@pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem.removeprefix("check_"))
+def test_twins(path: Path) -> None:
+    interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(path)],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, **interpreted},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_cpu_never_uses_them() -> None:
+    if os.environ.get("TRITON_INTERPRET") != "1":
+        assert not kernels.usable(torch.zeros(3))
+
+
+def test_without_triton_the_modules_still_import() -> None:
+    code = (
+        "import sys, pkgutil, importlib; sys.modules['triton'] = None\n"
+        "from propreg.engine import kernels\n"
+        "for m in pkgutil.iter_modules(kernels.__path__): importlib.import_module(f'{kernels.__name__}.{m.name}')\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

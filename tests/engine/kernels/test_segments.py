@@ -1,0 +1,70 @@
+"""Segments: every entry of a pattern belongs to one, long rows are cut, and rows of like length lie side by side."""
+
+import pytest
+import torch
+
+from engine.kernels.cases import numbers, pattern
+from propreg.engine.kernels.segments import BUCKET, CUT, WHOLE, Segments, pairs, segments
+
+
+def counts(work: Segments) -> list[list[int]]:
+    """The entries of each row, from its segments."""
+    found: list[list[int]] = [[] for _ in range(work.num_rows)]
+    for owner, start, stop in zip(work.owner.tolist(), work.start.tolist(), work.stop.tolist(), strict=True):
+        found[owner] += range(start, stop)
+    return [sorted(entries) for entries in found]
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("cut", [3, 7, CUT, WHOLE])
+def test_every_entry_is_in_one_segment_of_its_row(cut: int, transposed: bool) -> None:
+    known = pattern(20, 30)
+    work = segments(known, transposed, cut)
+    pointers = (known.ccol if transposed else known.crow).tolist()
+    rows = range(work.num_rows)
+    assert counts(work) == [list(range(pointers[row], pointers[row + 1])) for row in rows]
+    assert int((work.stop - work.start).max()) <= cut
+    assert (work.num_rows, work.num_inner) == ((30, 20) if transposed else (20, 30))
+
+
+def test_rows_that_were_cut_have_numbered_parts() -> None:
+    work = segments(pattern(20, 30), False, 3)
+    parts = work.row >= work.num_rows
+    assert sorted((work.row[parts] - work.num_rows).tolist()) == list(range(work.num_parts))
+    for i, row in enumerate(work.long_row.tolist()):
+        first, last = work.long_start[i : i + 2].tolist()
+        mine = (work.row >= work.num_rows + first) & (work.row < work.num_rows + last)
+        assert set(work.owner[mine].tolist()) == {row}
+        assert int(mine.sum()) == int((work.owner == row).sum()) == last - first
+    whole = ~parts
+    assert torch.equal(work.row[whole], work.owner[whole])
+
+
+def test_segments_are_ordered_by_length() -> None:
+    work = segments(pattern(20, 100), False, WHOLE)
+    lengths = work.stop - work.start
+    buckets = (lengths + BUCKET - 1) // BUCKET
+    assert bool((buckets.diff() <= 0).all())
+    assert work.num_over_64 == int((lengths > 64).sum()) > 0
+
+
+def test_places_count_in_the_order_of_rows() -> None:
+    known = pattern(20, 30)
+    across = segments(known, True)
+    assert torch.equal(known.row.int()[across.place.long()], across.inner)
+    assert segments(known, True) is across  # made once
+
+
+def test_pairs_hold_index_and_value() -> None:
+    known = pattern(20, 30)
+    work, values = segments(known, False), numbers(known.nnz)
+    packed = pairs(work, values)
+    assert packed is not None
+    assert len(packed) >= known.nnz + work.longest
+    low, high = packed[: known.nnz].view(torch.int32).view(-1, 2).unbind(1)
+    assert torch.equal(low, work.inner)
+    assert torch.equal(high.contiguous().view(torch.float32), values)
+    assert pairs(work, values) is packed  # made once
+    values.mul_(2)
+    assert pairs(work, values) is not packed  # but not from values that have changed
+    assert pairs(work, values.double()) is None

@@ -1,0 +1,86 @@
+"""The batch's Adam against torch's, one replica at a time."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from propreg.engine.adam import Adam
+from samples import gaussian
+
+LR = (0.01, 0.1, 0.003, 1.0)
+DECAY = (5e-4, 0.0, 0.3, 1e-2)
+SHAPES = {"w0": (6, 5), "b0": (5,), "source0": (2, 4), "w1": (5, 3)}
+STEPS = 50
+
+
+def gradient(name: str, step: int, p: Tensor) -> Tensor:
+    """Noise of very unequal sizes, a pull that depends on the weights, and entries that are always 0."""
+    noise = gaussian(*SHAPES[name], seed=1000 * step + len(name))
+    sizes = 10.0 ** gaussian(*SHAPES[name], seed=7).mul(3).clamp(-9, 3)
+    return (noise * sizes + p.detach().sin()) * (gaussian(*SHAPES[name], seed=5) > -1)
+
+
+def start() -> dict[str, Tensor]:
+    """Weights [R, …], of which some are 0."""
+    return {name: gaussian(len(LR), *shape, seed=len(shape)).round(decimals=1) for name, shape in SHAPES.items()}
+
+
+def by_torch(place: int, decay: dict[str, float], steps: int = STEPS) -> dict[str, Tensor]:
+    """One replica with torch.optim.Adam."""
+    p = {name: w[place].clone().requires_grad_() for name, w in start().items()}
+    adam = torch.optim.Adam([{"params": [p[n]], "weight_decay": decay[n]} for n in p], lr=LR[place])
+    for step in range(steps):
+        for name, w in p.items():
+            w.grad = gradient(name, step, w)
+        adam.step()
+    return {name: w.detach() for name, w in p.items()}
+
+
+def step_batch(adam: Adam, p: dict[str, Tensor], step: int) -> None:
+    """The same gradients for a batch."""
+    adam.advance()
+    adam.step(p, {name: torch.stack([gradient(name, step, row) for row in p[name]]) for name in p})
+
+
+def close(p: dict[str, Tensor], row: int, expected: dict[str, Tensor]) -> None:
+    """To a few roundings, relative to each weight's size."""
+    for name, w in expected.items():
+        torch.testing.assert_close(p[name][row].detach(), w, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_each_replica_is_torchs(scoped: bool) -> None:
+    p = {name: w.requires_grad_() for name, w in start().items()}
+    none = [0.0] * len(DECAY)
+    decay = {name: none if scoped and name == "w1" else list(DECAY) for name in p}
+    wide = {name: torch.tensor(d, dtype=torch.float64) for name, d in decay.items()}
+    adam = Adam(p, torch.tensor(LR, dtype=torch.float64), wide)
+    for step in range(STEPS):
+        step_batch(adam, p, step)
+    for place in range(len(LR)):
+        close(p, place, by_torch(place, {name: d[place] for name, d in decay.items()}))
+
+
+def test_a_batch_that_shrinks_keeps_its_moments() -> None:
+    p = start()
+    decay = torch.tensor(DECAY, dtype=torch.float64)
+    adam = Adam(p, torch.tensor(LR, dtype=torch.float64), dict.fromkeys(p, decay))
+    kept = torch.tensor([3, 1])
+    for step in range(STEPS):
+        if step == 20:
+            adam.keep(kept)
+            p = {name: w[kept] for name, w in p.items()}
+        step_batch(adam, p, step)
+    for row, place in enumerate(kept.tolist()):
+        close(p, row, by_torch(place, dict.fromkeys(p, DECAY[place])))
+
+
+def test_a_replica_that_overflows_leaves_the_others_alone() -> None:
+    p = start()
+    zero = torch.zeros(len(LR), dtype=torch.float64)
+    adam = Adam(p, torch.tensor([0.01, float("inf"), 0.003, 1.0], dtype=torch.float64), dict.fromkeys(p, zero))
+    for step in range(5):
+        step_batch(adam, p, step)
+    assert not p["w0"][1].isfinite().any()
+    for place in (0, 2, 3):
+        close(p, place, by_torch(place, dict.fromkeys(p, 0.0), steps=5))

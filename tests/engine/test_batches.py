@@ -1,0 +1,79 @@
+"""Any number of runs: cut into batches, trained on all cores, each result handed out once."""
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from engine.graphs import problem
+from propreg.engine import Method, Model, Options, Protocol, Replica, train_all
+from propreg.engine import batches as engine_batches
+from propreg.engine.train import train
+
+GCN = Model("gcn", hidden=8)
+METHOD = Method.preset("paper")
+RUNS = [Replica(seed=s, split="ab"[s % 2], strength=0.1 * s, patience=5 + s) for s in range(11)]
+PROTOCOL = Protocol(max_epochs=40)
+
+
+def expected() -> dict[int, Any]:
+    return dict(train(problem(), GCN, METHOD, RUNS, PROTOCOL))
+
+
+@pytest.mark.parametrize("batch", [None, 1, 3, 11, 100])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_each_run_gives_its_result_once(batch: int | None, workers: int) -> None:
+    options = Options(batch=batch, workers=workers)
+    found = list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, options))
+    assert sorted(place for place, _ in found) == list(range(len(RUNS)))
+    assert dict(found) == expected()
+
+
+def test_no_runs_give_no_results() -> None:
+    assert list(train_all(problem(), GCN, METHOD, [], PROTOCOL)) == []
+
+
+def test_threads_and_their_number_are_left_as_they_were() -> None:
+    threads, alive = torch.get_num_threads(), threading.active_count()
+    list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(workers=3)))
+    assert torch.get_num_threads() == threads
+    assert threading.active_count() == alive
+
+
+def test_an_error_in_a_worker_reaches_the_caller() -> None:
+    alive = threading.active_count()
+    with pytest.raises(KeyError, match="nowhere"):
+        list(train_all(problem(), GCN, METHOD, [*RUNS, replace(RUNS[0], split="nowhere")], PROTOCOL, Options(batch=2)))
+    assert threading.active_count() == alive
+
+
+def test_memory_that_runs_out_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+
+    def small_memory(*args: Any, **options: Any) -> Any:
+        runs = args[3]
+        sizes.append(len(runs))
+        results = train(*args, **options)
+        yield next(results)  # one is handed out before memory runs out
+        if len(runs) > 3:
+            raise torch.OutOfMemoryError("no memory left")
+        yield from results
+
+    monkeypatch.setattr(engine_batches, "train", small_memory)
+    found = list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(batch=11, workers=1)))
+    assert sorted(place for place, _ in found) == list(range(len(RUNS)))
+    assert dict(found) == expected()
+    assert max(sizes) == 11
+    assert min(sizes) <= 3
+
+
+def test_a_single_run_that_does_not_fit_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*args: Any, **options: Any) -> Any:  # noqa: ARG001
+        raise torch.OutOfMemoryError("no memory left")
+        yield
+
+    monkeypatch.setattr(engine_batches, "train", no_memory)
+    with pytest.raises(torch.OutOfMemoryError):
+        list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL))

@@ -1,0 +1,123 @@
+"""Sparse products of a batch against dense ones, with their gradients."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from propreg.engine.sparse import Matrix, Pattern
+from samples import gaussian
+from strategies import thorough
+
+SHAPES = [(5, 5), (7, 4), (3, 9), (1, 1)]
+
+
+def entries(shape: tuple[int, int], seed: int, density: float = 0.4) -> tuple[Tensor, Tensor, Tensor]:
+    """Rows, columns and values in no order; some rows and columns are empty, and one entry comes twice."""
+    present = gaussian(*shape, seed=seed).abs() < density
+    present[-1] = shape[0] == 1  # the last row is empty
+    row, col = present.nonzero(as_tuple=True)
+    row, col = torch.cat([row, row[:1]]), torch.cat([col, col[:1]])
+    order = gaussian(len(row), seed=seed + 1).argsort()
+    return row[order], col[order], gaussian(len(row), seed=seed + 2)
+
+
+def dense(row: Tensor, col: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The same matrix written out."""
+    return torch.zeros(shape, dtype=values.dtype).index_put((row, col), values, accumulate=True)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("width", [1, 6])
+def test_a_matrix_times_a_batch(shape: tuple[int, int], replicas: int, width: int) -> None:
+    row, col, values = entries(shape, seed=shape[0])
+    matrix, expected = Matrix(row, col, values, shape), dense(row, col, values, shape)
+    x = gaussian(replicas, shape[1], width).requires_grad_()
+    torch.testing.assert_close(matrix(x), expected @ x, rtol=0, atol=1e-13)
+    assert torch.autograd.gradcheck(matrix, x)
+    (grad,) = torch.autograd.grad((matrix(x) * gaussian(replicas, shape[0], width, seed=9)).sum(), x)
+    by_hand = expected.t() @ gaussian(replicas, shape[0], width, seed=9)
+    torch.testing.assert_close(grad, by_hand, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_pattern_with_values_of_each_replica(transposed: bool) -> None:
+    shape = (6, 4)
+    row, col, _ = entries(shape, seed=3)
+    pattern = Pattern(row, col, shape)
+    values = gaussian(3, len(row), seed=8)
+    ordered = values[:, pattern.order]
+    x = gaussian(3, shape[0] if transposed else shape[1], 5)
+    expected = torch.stack([dense(row, col, v, shape) for v in values])
+    expected = expected.transpose(1, 2) if transposed else expected
+    given_as = ordered[:, pattern.across].contiguous() if transposed else ordered
+    torch.testing.assert_close(pattern.multiply(given_as, x, transposed), expected @ x, rtol=0, atol=1e-13)
+
+
+def test_inputs_and_gradients_that_do_not_lie_in_order() -> None:
+    shape = (5, 5)
+    row, col, values = entries(shape, seed=5)
+    matrix, expected = Matrix(row, col, values, shape), dense(row, col, values, shape)
+    for x in (
+        gaussian(4, 3, 5).permute(1, 2, 0),
+        gaussian(3, 4, 5).transpose(1, 2),
+        gaussian(3, 5, 8)[:, :, ::2],
+        gaussian(3, 1, 4).expand(3, 5, 4),
+        gaussian(1, 5, 4).expand(3, 5, 4),
+    ):
+        leaf = x.clone().requires_grad_()
+        torch.testing.assert_close(matrix(x), expected @ x, rtol=0, atol=1e-13)
+        (grad,) = torch.autograd.grad(matrix(leaf).sum(), leaf)  # the gradient of a sum is expanded from one number
+        torch.testing.assert_close(grad, expected.t() @ torch.ones_like(x), rtol=0, atol=1e-13)
+
+
+def test_a_matrix_of_nothing() -> None:
+    none = torch.zeros(0, dtype=torch.int64)
+    matrix = Matrix(none, none, torch.zeros(0, dtype=torch.float64), (4, 3))
+    x = gaussian(2, 3, 5).requires_grad_()
+    assert matrix(x).shape == (2, 4, 5)
+    assert not matrix(x).any()
+    (grad,) = torch.autograd.grad(matrix(x).sum(), x)
+    assert not grad.any()
+
+
+def test_the_result_does_not_look_at_old_memory() -> None:
+    row, col, values = entries((6, 6), seed=2)
+    matrix, expected = Matrix(row, col, values, (6, 6)), dense(row, col, values, (6, 6))
+    x = gaussian(2, 6, 3)
+    torch.use_deterministic_algorithms(True, warn_only=True)  # new memory is then full of NaN
+    try:
+        assert bool(torch.empty(3).isnan().all())
+        product = matrix(x)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(product, expected @ x, rtol=0, atol=1e-13)
+
+
+def test_nan_stays_in_its_replica() -> None:
+    row, col, values = entries((6, 6), seed=4)
+    matrix, expected = Matrix(row, col, values, (6, 6)), dense(row, col, values, (6, 6))
+    x = gaussian(3, 6, 2)
+    x[1] = float("nan")
+    product = matrix(x)
+    torch.testing.assert_close(product[::2], expected @ x[::2], rtol=0, atol=1e-13)
+
+
+@thorough
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**20), st.integers(1, 3))
+def test_any_pattern(rows: int, columns: int, seed: int, width: int) -> None:
+    row, col, values = entries((rows, columns), seed)
+    if len(row) == 0:
+        return
+    matrix, expected = Matrix(row, col, values, (rows, columns)), dense(row, col, values, (rows, columns))
+    x = gaussian(2, columns, width, seed=seed)
+    torch.testing.assert_close(matrix(x), expected @ x, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
+    row, col, values = entries((5, 5), seed=1)
+    matrix = Matrix(row, col, values.to(dtype), (5, 5))
+    assert matrix(gaussian(2, 5, 3, dtype=dtype)).dtype == dtype
