@@ -7,6 +7,9 @@ import typer
 from propreg import __version__
 from propreg.cli.data import app as data
 from propreg.cli.run import run
+from propreg.cli.store import app as store
+from propreg.cli.study import reproduce, rerun, status
+from propreg.cli.table import table
 
 app = typer.Typer(
     name="propreg",
@@ -30,4 +33,9 @@ def _options(
 
 
 app.command()(run)
+app.command()(reproduce)
+app.command()(status)
+app.command()(rerun)
+app.command()(table)
+app.add_typer(store, name="store")
 app.add_typer(data, name="data")

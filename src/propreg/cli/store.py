@@ -1,0 +1,87 @@
+"""``propreg store``: check, export, import and merge finished runs."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from propreg.cli.study import DEFAULT_STORE, Json, StorePath, one_sentence, print_json
+
+app = typer.Typer(help="The file that holds finished runs.", no_args_is_help=True)
+Sources = Annotated[list[Path], typer.Argument(help="Stores or exports.")]
+
+
+@app.command()
+def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Check that a store is whole. It is only read."""
+    with one_sentence():
+        from propreg.study.checking import check_store
+
+        runs, wrong = check_store(store)
+    if as_json:
+        print_json({"runs": runs, "wrong": wrong})
+    else:
+        for line in wrong:
+            typer.echo(line, err=True)
+        typer.echo(f"{store}: {runs} runs, " + ("whole." if not wrong else f"{len(wrong)} things wrong."))
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(help="Where to, for example results/table1.jsonl.gz.")],
+    experiment: Annotated[list[str] | None, typer.Option(help="Only the runs of this experiment.")] = None,
+    store: StorePath = DEFAULT_STORE,
+) -> None:
+    """Write the runs as canonical text: sorted, no times, no host. Who made them goes to a file beside it."""
+    with one_sentence():
+        from propreg.data._atomic import atomic_write
+        from propreg.study.experiment import load_experiment
+        from propreg.study.exported import write_export
+        from propreg.study.store import Store
+
+        lines = [line for name in experiment or [] for line in load_experiment(name).lines]
+        wanted = {(cell.text, split, seed) for line in lines for cell in line.cells
+                  for split in line.splits for seed in line.seeds}  # fmt: skip
+        with Store(store, "read") as opened:
+            rows = [row for row in opened.rows() if not experiment or row[:3] in wanted]
+            made_by = opened.sessions()
+        write_export(file, rows)
+        beside = file.with_name(file.name.split(".")[0] + ".provenance.json")
+        with atomic_write(beside) as out:
+            out.write((json.dumps(made_by, indent=1, sort_keys=True) + "\n").encode())
+        typer.echo(f"{len(rows)} runs written to {file}, their provenance to {beside}.")
+
+
+@app.command("import")
+def import_(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Take runs from exports into a store; it is made where it is not there."""
+    _take(sources, store, as_json)
+
+
+@app.command()
+def merge(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
+    """Take runs from other stores; equal keys with unequal results are reported and left as they are."""
+    _take(sources, store, as_json)
+
+
+def _take(sources: list[Path], path: Path, as_json: bool) -> None:
+    unequal = 0
+    with one_sentence():
+        from propreg.study.merging import take_in
+        from propreg.study.store import Store
+
+        with Store(path) as store:
+            for source in sources:
+                taken = take_in(store, source)
+                unequal += len(taken.unequal)
+                if as_json:
+                    print_json({"from": str(source), **vars(taken)})
+                    continue
+                typer.echo(f"{source}: {taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal.")
+                for key in taken.unequal:
+                    typer.echo(f"{key}: {source} has another result than {path}, which stays.", err=True)
+    if unequal:
+        raise typer.Exit(1)

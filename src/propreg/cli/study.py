@@ -1,0 +1,226 @@
+"""``propreg reproduce``, ``status``, ``rerun``: the paper's experiments, run by run."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from propreg.study.batches import Batch
+    from propreg.study.experiment import Line
+    from propreg.study.runner import Progress, Report
+
+DEFAULT_STORE = Path("propreg-study.sqlite")
+Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.")]
+StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
+Only = Annotated[
+    list[str] | None, typer.Option(help="Only a part, for example dataset=cora,model=gcn,method=preg-reference.")
+]
+Seeds = Annotated[str | None, typer.Option(help="Only these seeds, for example 0,1,2 or 0-4.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+def reproduce(
+    names: Names,
+    only: Only = None,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    time_limit: Annotated[str | None, typer.Option(help="Stop cleanly after so long, for example 9m or 90s.")] = None,
+    store: StorePath = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Train the runs of experiments that the store does not have yet. Ctrl-C stops cleanly; run again to go on."""
+    with one_sentence():
+        from propreg.study.runner import Stop
+        from propreg.study.runner import reproduce as train
+        from propreg.study.store import Store
+
+        stop = Stop(_seconds(time_limit))
+        batches = _sweep(names, only, seeds)
+        show = _Shown(as_json)
+        with Store(store) as opened, stop.on_signals():
+            report = train(batches, opened, lambda: _trainer(device), stop, show)
+        _show_end(report, as_json)
+    if report.reason == "interrupted":
+        raise typer.Exit(130)
+
+
+def status(
+    names: Names, only: Only = None, seeds: Seeds = None, store: StorePath = DEFAULT_STORE, as_json: Json = False
+) -> None:
+    """Show how much of an experiment is done, and about how long the rest takes."""
+    with one_sentence():
+        from propreg.study.store import Store
+
+        lines, batches = _lines(names, only, seeds), _sweep(names, only, seeds)
+        keys, rate = set[str](), None
+        if store.exists():
+            with Store(store, "read") as opened:
+                keys, rate = opened.keys(), opened.seconds_per_cost()
+        rows: dict[tuple[str, str, str], list[int]] = {}
+        for line in lines:
+            row = rows.setdefault((line.dataset, line.model, line.method.name), [0, 0])
+            mine = [run.key in keys for run in line.runs()]
+            row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
+        missing = [batch for batch in batches if any(run.key not in keys for run in batch.runs)]
+        left = None if rate is None else rate * sum(batch.cost for batch in missing)
+        every = {run.key for batch in batches for run in batch.runs}
+        if as_json:
+            table = [
+                dict(zip(("dataset", "model", "method"), k, strict=True), done=d, runs=n) for k, (d, n) in rows.items()
+            ]
+            total = {"runs": len(every), "done": len(every & keys), "batches_left": len(missing)}
+            print_json({**total, "seconds_left": left, "lines": table})
+            return
+        for (dataset, model, method), (done, runs) in rows.items():
+            typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
+        about = "" if left is None or not missing else f", about {_duration(left)} of training left by the pace so far"
+        typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
+
+
+def rerun(
+    key: Annotated[str, typer.Argument(help="A run's key, or its beginning.")],
+    device: Device = "auto",
+    alone: Annotated[bool, typer.Option(help="Train the run by itself, not in its recorded batch.")] = False,
+    store: StorePath = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Train a stored run again, in its batch where that is known, and compare. The store is not changed."""
+    with one_sentence():
+        from propreg.study.rerun import rerun as again
+        from propreg.study.store import Store
+
+        with Store(store, "read") as opened:
+            found = again(opened, key, _trainer(device), alone=alone)
+        if as_json:
+            print_json(found.as_json())
+        else:
+            typer.echo(found.sentence())
+    if not found.passed:
+        raise typer.Exit(1)
+
+
+def _show_end(report: "Report", as_json: bool) -> None:
+    if as_json:
+        print_json({"event": "end", **vars(report)})
+        return
+    for line in report.skipped:
+        typer.echo(f"left out: {line}", err=True)
+    end = "all runs are there" if not report.missing else f"{report.missing} runs are missing ({report.reason})"
+    typer.echo(f"{report.stored} runs stored in {report.seconds:.1f} s; {end}.")
+
+
+class _Shown:
+    """Progress for people on standard error, or a line of JSON per event on standard output."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json, self.last = as_json, 0.0
+
+    def __call__(self, progress: "Progress") -> None:
+        if progress.event == "run" and time.monotonic() - self.last < 1.0:
+            return
+        if self.as_json:
+            self.last = time.monotonic()
+            typer.echo(json.dumps(vars(progress)))
+            return
+        on_terminal = sys.stderr.isatty()
+        if progress.event == "run" and not on_terminal:
+            return
+        self.last = time.monotonic()
+        text = f"{progress.done} of {progress.runs} runs"
+        if progress.event == "batch done":
+            left = f", about {_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+            text += f"; {progress.batch} took {progress.seconds:.1f} s{left}"
+        elif progress.event != "start":
+            text += f"; training {progress.batch}, {progress.batches_left} batches to go"
+        if on_terminal:
+            sys.stderr.write("\r\x1b[K" + text + ("\n" if progress.event in ("start", "batch done") else ""))
+            sys.stderr.flush()
+        else:
+            typer.echo(text, err=True)
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn an error that the user can act on into one sentence and exit status 1."""
+    from propreg.data.errors import DataError
+    from propreg.study.errors import StudyError
+
+    try:
+        yield
+    except (StudyError, DataError, ImportError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from error
+
+
+def print_json(value: object) -> None:
+    """One JSON value on standard output."""
+    typer.echo(json.dumps(value, allow_nan=False))
+
+
+def _lines(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Line]":
+    from propreg.study.choosing import choose
+    from propreg.study.experiment import load_experiment
+
+    chosen = _numbers(seeds)
+    return [line for name in names for line in choose(load_experiment(name), only or (), chosen)]
+
+
+def _sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Batch]":
+    """Batches are cut per experiment, so that naming two of them changes neither's."""
+    from propreg.study.batches import cut
+
+    return list({b.id: b for name in names for b in cut(_lines([name], only, seeds))}.values())
+
+
+def _trainer(device: str) -> Any:
+    from propreg.study.training import Trainer
+
+    return Trainer(device)
+
+
+def _seconds(text: str | None) -> float | None:
+    from propreg.study.errors import StudyError
+
+    if text is None:
+        return None
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    try:
+        seconds = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise StudyError(f"--time-limit must be like 90s, 9m or 1.5h, but {text!r} came.")
+    return seconds
+
+
+def _numbers(text: str | None) -> list[int] | None:
+    from propreg.study.errors import StudyError
+
+    if text is None:
+        return None
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            found += range(int(first), int(last) + 1) if dash else [int(first)]
+    except ValueError:
+        raise StudyError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
+    return found
+
+
+def _duration(seconds: float | None) -> str:
+    seconds = seconds or 0.0
+    return (
+        f"{seconds:.0f} s"
+        if seconds < 90
+        else f"{seconds / 60:.0f} min"
+        if seconds < 5400
+        else f"{seconds / 3600:.1f} h"
+    )

@@ -1,0 +1,98 @@
+"""``propreg table``: a table of the paper from recorded runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from propreg.cli.study import DEFAULT_STORE, Only, one_sentence
+
+if TYPE_CHECKING:
+    from propreg.study.experiment import Experiment, Line
+    from propreg.study.results import Results
+
+RESULTS = Path("results")
+
+
+class Format(StrEnum):
+    """How a table is written."""
+
+    text = "text"
+    markdown = "markdown"
+    latex = "latex"
+    csv = "csv"
+    html = "html"
+
+
+def table(
+    name: Annotated[str, typer.Argument(help="An experiment, for example table1.")],
+    format: Annotated[Format, typer.Option(help="How it is written.")] = Format.text,
+    only: Only = None,
+    runs: Annotated[
+        str | None, typer.Option(help="List the runs behind a place instead, for example cora/gcn/preg.")
+    ] = None,
+    picked: Annotated[bool, typer.Option(help="List only the strengths that were picked on validation.")] = False,
+    results: Annotated[
+        Path | None, typer.Option(help="A store, an export, or a folder of exports; default results/, then the store.")
+    ] = None,
+) -> None:
+    """Print a table of the paper from recorded runs, the paper's numbers beside ours."""
+    with one_sentence():
+        from propreg.study.choosing import choose
+        from propreg.study.experiment import load_experiment
+        from propreg.study.results import load_results
+
+        experiment = load_experiment(name)
+        lines = choose(experiment, only or ()) if runs is None else _place(experiment, runs)
+        found = load_results(results or (RESULTS if RESULTS.is_dir() else DEFAULT_STORE))
+        if runs is not None:
+            _print_runs(lines, found)
+            return
+        typer.echo(_text(experiment, lines, found, format, picked), nl=False)
+
+
+def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, picked: bool) -> str:
+    from propreg.study import render, render_wide
+    from propreg.study.table import table_rows
+
+    rows = table_rows(experiment, found, lines)
+    if picked:
+        chosen = [row for row in rows if row.selection == "validation" and row.strength is not None]
+        return "".join(f'"{r.dataset}/{r.model}" = {r.strength:g}  # {r.method} {r.preset}\n' for r in chosen)
+    if how is Format.csv:
+        return render.to_csv(rows)
+    if how is Format.text:
+        return render.to_text(experiment, rows)
+    write = {
+        Format.markdown: render_wide.to_markdown,
+        Format.html: render_wide.to_html,
+        Format.latex: render_wide.to_latex,
+    }
+    return write[how](experiment, rows)
+
+
+def _place(experiment: "Experiment", text: str) -> "tuple[Line, ...]":
+    from propreg.study.choosing import choose
+    from propreg.study.errors import StudyError
+
+    parts = text.split("/")
+    if len(parts) != 3:
+        raise StudyError(f"--runs names a place as dataset/model/method, for example cora/gcn/preg, but {text!r} came.")
+    return choose(
+        experiment, [f"{key}={part}" for key, part in zip(("dataset", "model", "method"), parts, strict=True)]
+    )
+
+
+def _print_runs(lines: "tuple[Line, ...]", found: "Results") -> None:
+    typer.echo("method,preset,strength,split,seed,val,test,epoch,epochs,failed_at,key")
+    for line in lines:
+        for run in line.runs():
+            out = found.outcome(run.cell, run.split, run.seed)
+            start = f'{line.method.method},"{line.preset}",{run.cell.strength:g},{run.split},{run.seed}'
+            if out is None:
+                typer.echo(f"{start},,,,,,{run.key} missing")
+                continue
+            val, test = 100 * out.val / out.val_of, 100 * out.test / out.test_of
+            failed = "" if out.failed_at is None else out.failed_at
+            typer.echo(f"{start},{val:.2f},{test:.2f},{out.epoch},{out.epochs},{failed},{run.key}")

@@ -1,0 +1,25 @@
+"""What the study raises, and the sentence for a name that is not known."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class StudyError(ValueError):
+    """Something of a study that cannot be used as it is: the message says what, and what fixes it."""
+
+
+class Stopped(Exception):  # noqa: N818  (nothing is wrong)
+    """Raised inside a training that was asked to stop."""
+
+
+def unknown(kind: str, name: object, known: Iterable[str]) -> StudyError:
+    """The error for a name that is not known: it lists the known ones and the nearest.
+
+    Example:
+        >>> str(unknown("dataset", "cors", ["cora", "photo"]))
+        "There is no dataset 'cors'. Did you mean 'cora'? Known are: cora, photo."
+    """
+    listed = list(known)
+    near = difflib.get_close_matches(name, listed, n=1, cutoff=0.5) if isinstance(name, str) else []
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return StudyError(f"There is no {kind} {name!r}.{hint} Known are: {', '.join(listed)}.")

@@ -1,0 +1,70 @@
+"""Runs as canonical text: sorted lines, no times, no host; the same runs are the same bytes.
+
+The first line names the format; each further line is a cell with its runs, sorted::
+
+    {"cell":{…},"runs":[[split,seed,val,val_of,test,test_of,epoch,epochs,failed_at,measures,batch],…]}
+
+A file whose name ends in ``.gz`` is compressed, without a name or a time inside.
+"""
+
+import gzip
+import itertools
+import json
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from propreg.data._atomic import atomic_write
+from propreg.study.errors import StudyError
+from propreg.study.store import Row
+
+FORMAT, VERSION = "propreg runs", 1
+
+
+def to_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """The text of sorted rows (those of :meth:`propreg.study.store.Store.rows`), line by line."""
+    yield json.dumps({"format": FORMAT, "version": VERSION}, separators=(",", ":")) + "\n"
+    for cell, members in itertools.groupby(rows, key=lambda row: row[0]):
+        runs = json.dumps([row[1:] for row in members], separators=(",", ":"))
+        yield f'{{"cell":{cell},"runs":{runs}}}\n'
+
+
+def write_export(path: Path, rows: Iterable[Row]) -> None:
+    """Write rows to a file, whole or not at all."""
+    with atomic_write(path) as file:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=9, mtime=0) as packed:
+                for line in to_lines(rows):
+                    packed.write(line.encode())
+        else:
+            for line in to_lines(rows):
+                file.write(line.encode())
+
+
+def read_export(path: Path) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
+    """The cells of an export, each as parsed JSON with its rows.
+
+    Raises:
+        StudyError: If the file is not an export, damaged, or of a newer format.
+    """
+    try:
+        raw = path.read_bytes()
+        text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise StudyError(f"{path} cannot be read as exported runs ({error}).") from error
+    lines = text.splitlines()
+    try:
+        head = json.loads(lines[0]) if lines else None
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise StudyError(f"{path} does not hold exported runs: its first line should name the format.")
+        if head["version"] > VERSION:
+            raise StudyError(
+                f"{path} has format version {head['version']}, this propreg knows versions up to {VERSION}: "
+                "install the newer propreg that wrote it."
+            )
+        for line in lines[1:]:
+            found = json.loads(line)
+            yield found["cell"], found["runs"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise StudyError(f"{path} is damaged ({error!r}): export it again, or take a copy.") from error

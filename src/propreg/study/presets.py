@@ -1,0 +1,86 @@
+"""What the names in an experiment mean: models, methods, grids, weight decay and batch sizes, from ``presets.toml``."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from propreg.engine.spec import Method, Model
+from propreg.study.errors import unknown
+from propreg.study.run import decimal
+
+
+@dataclass(frozen=True)
+class NamedMethod:
+    """A method as tables show it: the two columns ``method`` and ``preset``, and the grid of its strengths."""
+
+    name: str
+    method: str
+    preset: str
+    grid: tuple[float, ...]
+    settings: Method
+    by_classes: bool = False
+
+    def on(self, classes: int) -> Method:
+        """The engine's method on a graph with this many classes."""
+        return replace(self.settings, phi_scale=decimal("phi_scale", 1 / classes)) if self.by_classes else self.settings
+
+
+def named_model(name: str) -> tuple[Model, float]:
+    """The architecture of this name, and its dropout rate.
+
+    Example:
+        >>> named_model("mlp-16")[0].hidden, named_model("gat")[1]
+        (16, 0.6)
+    """
+    known = _presets()["models"]
+    if name not in known:
+        raise unknown("model", name, known)
+    settings = dict(known[name])
+    dropout = float(settings.pop("dropout"))
+    return Model(**settings), dropout
+
+
+def named_method(name: str) -> NamedMethod:
+    """The method of this name.
+
+    Example:
+        >>> named_method("preg-reference").settings == Method.preset("reference"), len(named_method("preg-paper").grid)
+        (True, 20)
+    """
+    known = _presets()["methods"]
+    if name not in known:
+        raise unknown("method", name, known)
+    found = known[name]
+    settings = Method(**found.get("settings", {"name": found["method"]}))
+    grid = named_grid(found["grid"]) if "grid" in found else (0.0,)
+    return NamedMethod(name, found["method"], found.get("preset", ""), grid, settings, found.get("by_classes", False))
+
+
+def named_grid(name: str) -> tuple[float, ...]:
+    """The strengths of this name, smallest first."""
+    known = _presets()["grids"]
+    if name not in known:
+        raise unknown("grid", name, known)
+    return tuple(sorted(decimal("strength", value) for value in known[name]))
+
+
+def weight_decay(dataset: str) -> float:
+    """L2 weight decay on this dataset."""
+    known: Mapping[str, float] = _presets()["weight_decay"]
+    return float(known.get(dataset, known["default"]))
+
+
+def batch_size(model: str, dataset: str) -> int:
+    """How many runs of an architecture on a dataset are one batch."""
+    known = _presets()["batch"]
+    mine = known.get(model, known)
+    return int(mine.get(dataset, mine["default"]))
+
+
+@cache
+def _presets() -> dict[str, Any]:
+    text = resources.files("propreg.study").joinpath("presets.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

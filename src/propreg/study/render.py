@@ -1,0 +1,102 @@
+"""A table's rows as text for a terminal, and as CSV. The same rows are the same bytes on every machine."""
+
+import csv
+import io
+import itertools
+from collections.abc import Sequence
+
+from propreg.study.experiment import Experiment
+from propreg.study.paper import MARGIN
+from propreg.study.table import COLUMNS, Row
+
+PICKED = {
+    "none": "",
+    "validation": "picked on validation",
+    "test": "best on test",
+}
+NOTES = (
+    "mean ± population standard deviation of test accuracy in per cent; 95 % interval of the mean by a bootstrap over "
+    "splits (over seeds where there is one split).",
+    "Strengths are picked on mean validation accuracy; best on test, as the paper's numbers seem to be, stands beside.",
+    "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits, which with "
+    "five splits cannot go below 1/16; won: the share of paired runs that are better.",
+    f"Verdict: reproduced where the difference to the paper is surely within ±{MARGIN:g} point, higher or lower where "
+    "it is not and is surely not 0, else cannot tell; incomplete where runs are missing.",
+)
+
+
+def decimals(value: float | None, places: int = 2, sign: bool = False) -> str:
+    """A number for people; rounded in two steps, so that a last bit cannot turn a half up here and down there.
+
+    Example:
+        >>> decimals(1.005), decimals(None), decimals(0.5, 1, sign=True)
+        ('1.00', '', '+0.5')
+    """
+    if value is None:
+        return ""
+    return f"{round(value, 9) + 0.0:{'+' if sign else ''}.{places}f}"
+
+
+def to_csv(rows: Sequence[Row]) -> str:
+    """All columns."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        values = dict(vars(row))
+        for name in ("mean", "std", "low", "high", "difference", "paper_mean", "paper_std"):
+            values[name] = decimals(values[name])
+        values["strength"] = "" if row.strength is None else f"{row.strength:g}"
+        values["p_value"] = decimals(row.p_value, 4)
+        writer.writerow([values[name] for name in COLUMNS])
+    return out.getvalue()
+
+
+def to_text(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """Blocks of a model on a dataset, with everything that the CSV has."""
+    head = (
+        "method",
+        "picked on",
+        "strength",
+        "accuracy",
+        "95 % interval",
+        "difference",
+        "p",
+        "won",
+        "paper",
+        "verdict",
+    )
+    blocks = []
+    for (model, dataset), members in itertools.groupby(rows, key=lambda row: (row.model, row.dataset)):
+        blocks.append((f"{model} on {dataset}", [_cells(row) for row in members]))
+    widths = [max(len(line[i]) for _, lines in blocks for line in [head, *lines]) for i in range(len(head))]
+    out = [experiment.title, ""]
+    for title, lines in blocks:
+        out.append(title)
+        padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in [head, *lines]]
+        out += [("  " + "  ".join(line)).rstrip() for line in padded]
+        out.append("")
+    return "\n".join([*out, *NOTES]) + "\n"
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    name = row.method if not row.preset else f"{row.method} ({row.preset})"
+    if row.mean is None:
+        return (name, PICKED[row.selection], "", "", "", "", "", "", spread(row.paper_mean, row.paper_std), row.verdict)
+    return (
+        name,
+        PICKED[row.selection],
+        "" if row.selection == "none" else f"{row.strength:g}",
+        spread(row.mean, row.std),
+        f"{decimals(row.low)} … {decimals(row.high)}",
+        decimals(row.difference, sign=True),
+        decimals(row.p_value, 3),
+        "" if row.won is None else f"{100 * row.won:.0f} %",
+        spread(row.paper_mean, row.paper_std),
+        row.verdict if not row.failed else f"{row.verdict} ({row.failed} runs ended in NaN)".strip(),
+    )
+
+
+def spread(mean: float | None, std: float | None) -> str:
+    """Mean ± standard deviation, empty where there is none."""
+    return "" if mean is None else f"{decimals(mean)} ± {decimals(std)}"

@@ -1,0 +1,115 @@
+"""A table as the paper prints it, datasets side by side: Markdown, LaTeX and HTML."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from propreg.study.experiment import Experiment
+from propreg.study.render import NOTES, PICKED, decimals, spread
+from propreg.study.table import Row
+
+SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "cannot tell": "?"}
+_LATEX_SIGNS = {"reproduced": "$=$", "higher": r"$\uparrow$", "lower": r"$\downarrow$", "cannot tell": "?"}
+
+
+@dataclass(frozen=True)
+class Wide:
+    """A row of the wide table: the model, the method's label, and a place per dataset (None: not in the table)."""
+
+    model: str
+    label: str
+    places: tuple[Row | None, ...]
+
+
+def widen(rows: Sequence[Row]) -> tuple[list[str], list[Wide]]:
+    """The datasets and the wide rows, both in the order they first come in; an incomplete line has no second row."""
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    wide: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        wide.setdefault((row.model, row.method, row.preset, row.selection), {})[row.dataset] = row
+    found = []
+    for (model, method, preset, selection), members in wide.items():
+        said = ", ".join(part for part in (preset, PICKED[selection]) if part)
+        label = f"{method} ({said})" if said else method
+        found.append(Wide(model, label, tuple(members.get(name) for name in datasets)))
+    order = list(dict.fromkeys(each.model for each in found))
+    return datasets, sorted(found, key=lambda each: order.index(each.model))
+
+
+def to_markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """For GitHub and the like; the paper's number stands below ours."""
+    datasets, wide = widen(rows)
+    out = [f"**{experiment.title}**", "", f"| model | method | {' | '.join(datasets)} |"]
+    out.append("|---" * (2 + len(datasets)) + "|")
+    for each in wide:
+        cells = "".join(f" {_marked(place)} |" for place in each.places)
+        out.append(f"| {each.model} | {each.label} |{cells}")
+    return "\n".join([*out, "", *_legend()]) + "\n"
+
+
+def to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """A table element and its notes, without styles of its own."""
+    datasets, wide = widen(rows)
+    out = ["<table>", f"<caption>{html.escape(experiment.title)}</caption>"]
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("model", "method", *datasets))
+    out.append(f"<thead><tr>{heads}</tr></thead>\n<tbody>")
+    for each in wide:
+        names = f"<th>{html.escape(each.model)}</th><th>{html.escape(each.label)}</th>"
+        cells = "".join(f"<td>{_marked(place)}</td>" for place in each.places)
+        out.append(f"<tr>{names}{cells}</tr>")
+    notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in _legend())
+    return "\n".join([*out, "</tbody>", "</table>"]) + "\n" + notes
+
+
+def to_latex(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """A table for booktabs; the paper's number is in small print."""
+    datasets, wide = widen(rows)
+    out = [r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
+    out += [f"\\begin{{tabular}}{{ll{'l' * len(datasets)}}}", r"\toprule"]
+    out += [" & ".join(["model", "method", *map(_tex, datasets)]) + r" \\", r"\midrule"]
+    for i, each in enumerate(wide):
+        if i and each.model != wide[i - 1].model:
+            out.append(r"\midrule")
+        out.append(" & ".join([_tex(each.model), _tex(each.label), *map(_latex, each.places)]) + r" \\")
+    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", r"\end{table*}"]) + "\n"
+
+
+def _marked(row: Row | None) -> str:
+    if row is None:
+        return ""
+    paper = f"<br>paper {spread(row.paper_mean, row.paper_std)}" if row.paper_mean is not None else ""
+    if row.mean is None:
+        return row.verdict + paper
+    interval = f"{decimals(row.low)} … {decimals(row.high)}"
+    strength = "" if row.selection == "none" else f", μ {row.strength:g}"
+    return f"{spread(row.mean, row.std)} {SIGNS.get(row.verdict, '')}".rstrip() + f"<br>{interval}{strength}{paper}"
+
+
+def _latex(row: Row | None) -> str:
+    if row is None:
+        return ""
+    if row.mean is None:
+        return r"\emph{incomplete}"
+    paper = "" if row.paper_mean is None else f" {{\\scriptsize ({decimals(row.paper_mean)})}}"
+    return f"${decimals(row.mean)}\\pm{decimals(row.std)}${paper} {_LATEX_SIGNS.get(row.verdict, '')}".rstrip()
+
+
+def _legend() -> list[str]:
+    signs = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    return [*NOTES, f"Signs: {signs}."]
+
+
+_WRITTEN = {
+    "_": r"\_",
+    "%": r"\%",
+    "&": r"\&",
+    "φ": r"$\phi$",
+    "Â": r"$\hat{A}$",
+    "μ": r"$\mu$",
+    "α": r"$\alpha$",
+    "ω": r"$\omega$",
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_WRITTEN.get(letter, letter) for letter in text)

@@ -1,0 +1,91 @@
+"""Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from propreg.statistics import Runs
+from propreg.study.errors import StudyError
+from propreg.study.exported import read_export
+from propreg.study.merging import is_store
+from propreg.study.record import Outcome
+from propreg.study.run import Cell
+from propreg.study.store import Store
+
+
+@dataclass(frozen=True)
+class Accuracies:
+    """Validation and test accuracy in per cent, [splits, seeds]."""
+
+    val: Runs
+    test: Runs
+
+
+class Results:
+    """Outcomes by cell, split and seed."""
+
+    def __init__(self) -> None:
+        self._cells: dict[str, dict[tuple[int, int], Sequence[Any]]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(runs) for runs in self._cells.values())
+
+    def take(self, cell: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Add rows (split, seed, the outcome's columns, batch) of a cell; what is known already stays."""
+        mine = self._cells.setdefault(cell, {})
+        for row in rows:
+            mine.setdefault((row[0], row[1]), row)
+
+    def outcome(self, cell: Cell, split: int, seed: int) -> Outcome | None:
+        """The result of a run, None where it is missing."""
+        row = self._cells.get(cell.text, {}).get((split, seed))
+        return None if row is None else Outcome(*row[2:10])
+
+    def count(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> int:
+        """How many of these runs there are."""
+        mine = self._cells.get(cell.text, {})
+        return sum((split, seed) in mine for split in splits for seed in seeds)
+
+    def failed(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> int:
+        """How many of these runs ended in NaN."""
+        mine = self._cells.get(cell.text, {})
+        rows = (mine.get((split, seed)) for split in splits for seed in seeds)
+        return sum(row is not None and row[8] is not None for row in rows)
+
+    def accuracies(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> Accuracies | None:
+        """Those of a cell; None where a run is missing."""
+        mine = self._cells.get(cell.text, {})
+        rows = [mine.get((split, seed)) for split in splits for seed in seeds]
+        if not rows or any(row is None for row in rows):
+            return None
+        counts = np.array([row[2:6] for row in rows if row is not None], np.float64)
+        shape = (len(splits), len(seeds))
+        val, test = 100 * counts[:, 0] / counts[:, 1], 100 * counts[:, 2] / counts[:, 3]
+        return Accuracies(val.reshape(shape), test.reshape(shape))
+
+
+def load_results(path: Path) -> Results:
+    """Read a store, an export, or a folder of exports.
+
+    Raises:
+        StudyError: If there is nothing to read, or it cannot be read.
+    """
+    if not path.exists():
+        raise StudyError(f"There are no results at {path}: name a store or a folder of exports with --results.")
+    files = sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+    if not files:
+        raise StudyError(f"{path} holds no exported runs (*.jsonl or *.jsonl.gz): propreg store export makes some.")
+    results = Results()
+    for file in files:
+        if is_store(file):
+            with Store(file, "read") as store:
+                for row in store.rows():
+                    results.take(row[0], [row[1:]])
+        else:
+            for cell, rows in read_export(file):
+                results.take(json.dumps(cell, separators=(",", ":")), rows)
+    return results

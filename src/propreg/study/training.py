@@ -1,0 +1,185 @@
+"""Training a batch of runs through the engine: the graph, its splits, the replicas, and what is kept of the results."""
+
+import json
+import platform
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg import __version__
+from propreg._distance import intra_class_distance
+from propreg.data.datasets import load_node_graph
+from propreg.data.errors import DataError
+from propreg.data.graph import Split
+from propreg.data.splits import grow_train, official_splits
+from propreg.engine.batches import CPU_GROUP, Options, train_all
+from propreg.engine.models import Draw, Network, Parameters, Weight
+from propreg.engine.problem import Problem
+from propreg.engine.spec import Result
+from propreg.engine.step import nothing_dropped
+from propreg.study.batches import Batch
+from propreg.study.digest import PARTS
+from propreg.study.errors import Stopped, StudyError
+from propreg.study.record import Outcome, Record
+from propreg.study.run import Cell, Run
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A network that looks, once an epoch, whether to go on."""
+
+    inner: Network
+    stop: Callable[[], bool]
+
+    def weights(self) -> dict[str, Weight]:
+        """Those of the network."""
+        return self.inner.weights()
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """The network's, unless it is time to stop."""
+        if self.stop():
+            raise Stopped
+        return self.inner.begin(p)
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
+        """The network's."""
+        return self.inner.finish(p, begun, draw)
+
+
+class Trainer:
+    """Trains batches on one device; graphs stay loaded from batch to batch."""
+
+    def __init__(self, device: str = "auto", root: str | None = None) -> None:
+        self.device, self.root = _device(device), root
+        self._problems: dict[tuple[object, ...], Problem] = {}
+        self._splits: dict[tuple[object, ...], dict[str, Split]] = {}
+
+    def train(
+        self, batch: Batch, stop: Callable[[], bool] = lambda: False, known: Set[str] = frozenset()
+    ) -> Iterator[Record]:
+        """Yield each run of the batch the moment it is finished.
+
+        Args:
+            batch: The runs.
+            stop: Asked once an epoch.
+            known: Keys that need not be trained. A program is trained whole all the same: on a GPU that is the batch,
+                on a CPU a group of a few runs.
+
+        Raises:
+            Stopped: Soon after ``stop`` has answered True.
+            StudyError: If the data on disk is not what the runs name.
+        """
+        cell = batch.runs[0].cell
+        problem = self.problem(batch.runs)
+        network = problem.network(cell.model)
+        measured = cell.measure == "distance"
+        on_cpu = self.device.type == "cpu"
+        size = CPU_GROUP if on_cpu else None
+        options = Options(keep_weights=measured, network=Watched(network, stop), batch=size)
+        runs = _needed(batch.runs, known, CPU_GROUP if on_cpu else len(batch.runs))
+        replicas = [run.replica() for run in runs]
+        for place, result in train_all(problem, cell.model, cell.method, replicas, cell.protocol, options):
+            measures = _distances(problem, network, result) if measured else None
+            yield Record(runs[place], _outcome(problem, result, measures), batch.id)
+
+    def problem(self, runs: tuple[Run, ...]) -> Problem:
+        """The graph of runs that share one, with the splits they need."""
+        cell = runs[0].cell
+        name = (cell.dataset, cell.digest, cell.labels, cell.normalize)
+        try:
+            if name not in self._problems:
+                self._splits[name] = {}
+                self._problems[name] = self._load(cell, self._splits[name])
+            for run in runs:
+                known = run.cell.split_name(run.split)
+                if known not in self._splits[name]:
+                    self._splits[name][known] = self._split(run, self._problems[name])
+        except DataError as error:
+            raise StudyError(str(error)) from error
+        return self._problems[name]
+
+    def _load(self, cell: Cell, splits: dict[str, Split]) -> Problem:
+        graph = load_node_graph(cell.dataset, self.root, labels=cell.labels, normalize_features=cell.normalize)
+        # Without the digest of a split: random streams name the split themselves.
+        graph = replace(graph, digests={part: graph.digests[part] for part in PARTS})
+        problem = Problem(graph, splits, self.device)
+        if problem.digest != cell.digest:
+            raise StudyError(
+                f"{cell.dataset} on disk has content {problem.digest[:16]}, but the run names {cell.digest[:16]}: "
+                f"remove it and run propreg data fetch {cell.dataset}."
+            )
+        return problem
+
+    def _split(self, run: Run, problem: Problem) -> Split:
+        cell, graph = run.cell, problem.graph
+        if cell.split_kind == "official":
+            if cell.train_nodes is not None:
+                raise StudyError("train_nodes grows the public split; the official ones leave no node free to add.")
+            return official_splits(cell.dataset, self.root)[run.split]
+        if graph.split is None:
+            raise StudyError(f"{cell.dataset} has no public split: use split_kind = 'official'.")
+        if cell.train_nodes is None:
+            return graph.split
+        return grow_train(graph.split, graph.y, total=cell.train_nodes, seed=run.split)
+
+    def about(self) -> dict[str, Any]:
+        """The machine and the versions, for the record."""
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
+        versions = {"python": platform.python_version(), "torch": str(torch.__version__), "propreg": __version__}
+        return {"device": f"{self.device.type}: {name}", **versions}
+
+
+def _needed(runs: Sequence[Run], known: Set[str], size: int) -> list[Run]:
+    """The programs of ``size`` runs of which something is missing; the others keep their members and their order."""
+    programs = [runs[i : i + size] for i in range(0, len(runs), size)]
+    return [run for program in programs if any(run.key not in known for run in program) for run in program]
+
+
+def logits(problem: Problem, network: Network, weights: dict[str, Tensor]) -> Tensor:
+    """The outputs [N, C] of one trained replica, nothing dropped."""
+    p = {name: w.unsqueeze(0).to(problem.device) for name, w in weights.items()}
+    with torch.no_grad():
+        return network.finish(p, network.begin(p), nothing_dropped)[0]
+
+
+def _distances(problem: Problem, network: Network, result: Result) -> dict[str, float]:
+    """ω of the reported epoch and the outputs' mean length: ω over it does not grow with their scale."""
+    z = logits(problem, network, result.weights).double()
+    if not bool(z.isfinite().all()):
+        return {}
+    omega, length = float(intra_class_distance(z, problem.y)), float(z.norm(dim=-1).mean())
+    return {"omega": omega, "length": length}
+
+
+def _outcome(problem: Problem, result: Result, measures: dict[str, float] | None) -> Outcome:
+    split = problem.splits[result.replica.split]
+    val_of, test_of = int(split.val.sum()), int(split.test.sum())
+    text = None
+    if measures is not None:
+        kept = {name: float(f"{value:.6g}") for name, value in measures.items()}
+        text = json.dumps(kept, sort_keys=True, separators=(",", ":"))
+    return Outcome(
+        round(result.val * val_of),
+        val_of,
+        round(result.test * test_of),
+        test_of,
+        result.epoch,
+        result.epochs,
+        result.failed_at,
+        text,
+    )
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise StudyError(f"device must be 'auto', 'cpu' or 'cuda', but {name!r} came.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise StudyError("There is no CUDA device here: leave --device out, or pass --device cpu.")
+    return device

@@ -1,0 +1,74 @@
+"""Sweeps for tests: a trainer that makes results up, and processes that can be killed."""
+
+import hashlib
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator, Set
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from propreg.study.batches import Batch, cut
+from propreg.study.errors import Stopped
+from propreg.study.experiment import load_experiment
+from propreg.study.exported import to_lines
+from propreg.study.record import Outcome, Record
+from propreg.study.run import Run
+from propreg.study.runner import reproduce
+from propreg.study.store import Store
+
+
+class MadeUp:
+    """Results from the key alone, at once."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.pause, self.trained = pause, 0
+        self.known: Set[str] = frozenset()
+
+    def about(self) -> dict[str, Any]:
+        """Nothing in particular."""
+        return {"device": "none"}
+
+    def train(self, batch: Batch, stop: Callable[[], bool], known: Set[str] = frozenset()) -> Iterator[Record]:
+        """As :class:`propreg.study.training.Trainer` does on a GPU: the whole batch."""
+        self.known = known
+        for run in batch.runs:
+            if stop():
+                raise Stopped
+            time.sleep(self.pause)
+            self.trained += 1
+            yield Record(run, made_up(run), batch.id)
+
+
+def made_up(run: Run) -> Outcome:
+    """An outcome that depends on the key only."""
+    number = int.from_bytes(hashlib.sha256(run.key.encode()).digest()[:4], "little")
+    return Outcome(number % 101, 100, number % 997, 1000, 1 + number % 50, 60)
+
+
+def batches(name: str = "digits-smoke") -> list[Batch]:
+    """The batches of an experiment."""
+    return cut(load_experiment(name).lines)
+
+
+def exported(path: Path) -> str:
+    """The canonical text of a store."""
+    with Store(path, "read") as store:
+        return "".join(to_lines(store.rows()))
+
+
+def sweep(path: Path) -> None:
+    """Train the smoke experiment for real."""
+    from propreg.study.training import Trainer
+
+    with Store(path) as store:
+        reproduce(batches(), store, lambda: Trainer("cpu"))
+
+
+def begin(path: Path) -> BaseProcess:
+    """The same in another process, which starts at once: its parent has imported torch already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["propreg.study.training", "propreg.study.runner", "study.sweeping"])
+    process = context.Process(target=sweep, args=(path,), daemon=True)
+    process.start()
+    return process

@@ -1,0 +1,150 @@
+"""The commands: one sentence and exit status 1 for what a user can mend, JSON for scripts, and light imports."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from propreg.cli.app import app
+from propreg.study.runner import reproduce
+from propreg.study.store import Store
+from study.sweeping import MadeUp, batches
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    path = tmp_path / "store.sqlite"
+    with Store(path) as opened:
+        reproduce(batches(), opened, MadeUp)
+    return path
+
+
+def test_reproduce_status_and_rerun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    only = ["--only", "model=gcn,method=preg-paper", "--seeds", "0"]
+    done = runner.invoke(app, ["reproduce", "digits-smoke", *only, "--device", "cpu", "--json"])
+    assert done.exit_code == 0, done.output
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["event"] == "start"
+    assert (events[-1]["event"], events[-1]["stored"], events[-1]["missing"]) == ("end", 10, 0)
+    state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
+    assert (state["runs"], state["done"]) == (200, 10)
+    assert state["seconds_left"] > 0
+    said = runner.invoke(app, ["status", "digits-smoke"]).stdout
+    assert "10 of     40" in said
+    assert "10 of 200 runs done" in said
+    with Store(tmp_path / "propreg-study.sqlite", "read") as opened:
+        key = sorted(opened.keys())[0]
+    again = runner.invoke(app, ["rerun", key[:12], "--device", "cpu", "--alone"])
+    assert again.exit_code == 0, again.output
+
+
+def test_people_see_progress(tmp_path: Path) -> None:
+    arguments = ["reproduce", "digits-smoke", "--only", "model=mlp-16,method=plain", "--device", "cpu"]
+    done = runner.invoke(app, [*arguments, "--store", str(tmp_path / "store.sqlite")])
+    assert "20 of 20 runs; digits mlp-16 plain (20 runs) took" in done.stderr
+    assert "20 runs stored in" in done.stdout
+    assert "all runs are there" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["reproduce", "tabel1"], "no experiment 'tabel1'. Did you mean 'table1'? Known are: ablation, "),
+        (["status", "table1", "--only", "dataset=cors"], "no dataset in table1 'cors'. Did you mean 'cora'?"),
+        (["table", "table1", "--only", "colour=red"], "no filter 'colour'. Known are: dataset, model, method, preset."),
+        (["table", "table1", "--results", "nowhere"], "There are no results at nowhere"),
+        (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
+        (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
+        (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
+        (["reproduce", "digits-smoke", "--device", "abacus"], "device must be 'auto', 'cpu' or 'cuda'"),
+        (["rerun", "abc"], "There is no store propreg-study.sqlite"),
+        (["store", "check"], "There is no store propreg-study.sqlite"),
+        (["store", "import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
+    ],
+)
+def test_one_sentence_and_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 1
+    assert says in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_export_import_merge_check(tmp_path: Path, store: Path) -> None:
+    first, second, copy = tmp_path / "a.jsonl.gz", tmp_path / "b.jsonl.gz", tmp_path / "copy.sqlite"
+    for arguments in (
+        ["store", "export", str(first), "--store", str(store)],
+        ["store", "import", str(first), "--store", str(copy)],
+        ["store", "export", str(second), "--store", str(copy), "--experiment", "digits-smoke"],
+        ["store", "merge", str(store), "--store", str(copy)],
+        ["store", "check", "--store", str(copy)],
+    ):
+        done = runner.invoke(app, arguments)
+        assert done.exit_code == 0, done.output
+    assert first.read_bytes() == second.read_bytes()
+    assert "200 runs, whole." in done.stdout
+    made_by = json.loads((tmp_path / "a.provenance.json").read_text())
+    assert made_by[0]["runs"] == 200
+
+
+def test_a_merge_with_unequal_results_fails(tmp_path: Path, store: Path) -> None:
+    other = tmp_path / "other.sqlite"
+    other.write_bytes(store.read_bytes())
+    with Store(other) as opened, opened.transaction():
+        opened.db.execute("UPDATE runs SET epochs = 999 WHERE key = (SELECT min(key) FROM runs)")
+    done = runner.invoke(app, ["store", "merge", str(other), "--store", str(store)])
+    assert done.exit_code == 1
+    assert "0 runs added, 199 known, 1 unequal" in done.stdout
+    assert "has another result than" in done.stderr
+
+
+@pytest.mark.parametrize("how", ["text", "markdown", "latex", "csv", "html"])
+def test_tables(store: Path, how: str) -> None:
+    done = runner.invoke(app, ["table", "digits-smoke", "--results", str(store), "--format", how])
+    assert done.exit_code == 0, done.output
+    assert "mlp-16" in done.stdout
+
+
+def test_a_place_lists_its_runs(store: Path) -> None:
+    arguments = ["table", "digits-smoke", "--results", str(store)]
+    listed = runner.invoke(app, [*arguments, "--runs", "digits/gcn/preg"]).stdout.splitlines()
+    assert listed[0] == "method,preset,strength,split,seed,val,test,epoch,epochs,failed_at,key"
+    assert len(listed) == 41
+    with Store(store, "read") as opened:
+        assert opened.find(listed[1].rpartition(",")[2]).run.cell.strength == 0.1
+    picked = runner.invoke(app, [*arguments, "--picked", "--only", "model=gcn,method=preg"]).stdout
+    assert picked.startswith('"digits/gcn" = 0.')
+
+
+def _modules(command: str) -> set[str]:
+    code = f"{command}\nimport sys; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return set(out.splitlines()[-1].split())
+
+
+def test_reading_results_imports_neither_torch_nor_scipy(store: Path, tmp_path: Path) -> None:
+    table = f"""
+from typer.testing import CliRunner
+from propreg.cli.app import app
+for arguments in (
+    ["table", "digits-smoke", "--results", {str(store)!r}],
+    ["status", "table1", "--store", {str(store)!r}],
+    ["store", "check", "--store", {str(store)!r}],
+    ["store", "export", {str(tmp_path / "out.jsonl")!r}, "--store", {str(store)!r}],
+):
+    assert CliRunner().invoke(app, arguments).exit_code == 0"""
+    assert not _modules(table) & {"torch", "scipy", "sklearn", "matplotlib"}
+
+
+def test_an_identity_imports_no_torch() -> None:
+    assert "torch" not in _modules(
+        "import propreg.study.run, propreg.study.store, propreg.study.runner, propreg.engine"
+    )

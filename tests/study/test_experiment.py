@@ -1,0 +1,129 @@
+"""The experiments of the package: how many runs, which, and that nothing in them is misspelt."""
+
+import pytest
+
+from propreg.data.catalog import NODE_SETS
+from propreg.engine.spec import Method
+from propreg.study.choosing import choose
+from propreg.study.errors import StudyError
+from propreg.study.experiment import experiment_names, load_experiment, read_experiment
+from propreg.study.presets import named_grid, named_method
+
+RUNS = {
+    "table1": 77_000,
+    "table-phi": 42_350,
+    "table-standard-gcn-gat": 2_460,
+    "fig-training-nodes": 7_150,
+    "fig-mask": 3_850,
+    "fig-strength": 6_150,
+    "fig-depth": 8_050,
+    "fig-tsne": 50,
+    "ablation": 30_100,
+    "digits-smoke": 200,
+}
+PART = '[[parts]]\ndatasets = ["digits"]\nmodels = ["gcn"]\nmethods = ["plain"]\nsplits = 1\nseeds = 1\n'
+
+
+def test_every_experiment_has_its_count() -> None:
+    assert experiment_names() == sorted(RUNS)
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_counts(name: str) -> None:
+    experiment = load_experiment(name)
+    runs = list(experiment.runs())
+    assert len(runs) == RUNS[name]
+    assert len({run.key for run in runs}) == len(runs)
+    assert all(run.cell.dataset in NODE_SETS for run in runs)
+
+
+def test_table1_follows_the_paper() -> None:
+    lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("table1").lines}
+    assert {key[0] for key in lines} == set(NODE_SETS) - {"digits"}
+    reference = lines["citeseer", "gcn", "preg-reference"]
+    assert reference.cells[0].method == Method.preset("reference")
+    assert [cell.strength for cell in reference.cells] == [round(0.05 * i, 2) for i in range(1, 21)]
+    assert {cell.labels for cell in reference.cells} == {"authors"}
+    assert (len(reference.splits), len(reference.seeds)) == (5, 5)
+    assert {lines[name, "gcn", "plain"].cells[0].weight_decay for name in ("cora", "citeseer", "pubmed")} == {5e-4}
+    assert {lines[name, "gcn", "plain"].cells[0].weight_decay for name in ("cs", "physics", "photo")} == {0.0}
+    gat = lines["cora", "gat", "plain"].cells[0]
+    assert (gat.model.hidden, gat.model.heads, gat.model.input_dropout, gat.dropout) == (16, 8, 0.6, 0.6)
+    assert gat.model.attention_dropout == 0.6
+    plain_mlp = lines["cora", "mlp-16", "plain"].cells[0]
+    assert (plain_mlp.model.hidden, plain_mlp.dropout) == (16, 0.0)
+    for name in ("label_smoothing", "confidence_penalty-paper", "laplacian-mean"):
+        assert len(lines["cora", "gcn", name].cells) >= 10
+    assert min(named_grid("laplacian-mean")) == 1e-5
+
+
+def test_the_public_split_takes_pygs_labels() -> None:
+    cells = [cell for line in load_experiment("table-standard-gcn-gat").lines for cell in line.cells]
+    assert {(cell.labels, cell.split_kind) for cell in cells} == {("pyg", "public")}
+
+
+def test_plain_runs_are_shared_between_experiments() -> None:
+    table = {run.key for run in load_experiment("table1").runs()}
+    mask = [run for run in load_experiment("fig-mask").runs() if run.cell.method.name == "plain"]
+    assert len(mask) == 2 * 7 * 25
+    assert all(run.key in table for run in mask)
+
+
+def test_the_whole_graph_unmasked_is_table1s_run() -> None:
+    table = {run.key for run in load_experiment("table1").runs()}
+    line = choose(load_experiment("fig-mask"), ["dataset=cora,model=gcn"])[-1]
+    assert line.variant == "unmask 1"
+    assert all(run.key in table for run in line.runs())
+
+
+def test_kl_by_classes_has_the_datasets_factor() -> None:
+    assert named_method("preg-kl_by_classes").on(4).phi_scale == 0.25
+    line = choose(load_experiment("table-phi"), ["dataset=cora,model=gcn,method=preg-kl_by_classes"])[0]
+    assert line.cells[0].method.phi_scale == pytest.approx(1 / 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = [", "is not TOML"),
+        ("title = 'nothing'", "has no \\[\\[parts\\]\\]"),
+        (PART.replace("seeds = 1", ""), "has no seeds: each needs datasets, models, methods, splits, seeds"),
+        (PART + 'colour = "red"', "no setting of experiment mine 'colour'"),
+        (PART.replace("digits", "digit"), "Did you mean 'digits'"),
+        (PART.replace("gcn", "gcm"), "no model 'gcm'"),
+        (PART.replace("plain", "pleg"), "no method 'pleg'"),
+        (PART + 'split_kind = "mine"', "no split_kind 'mine'"),
+        (PART + 'measure = "mine"', "no measure 'mine'"),
+        (PART.replace("plain", "preg-paper") + 'strengths = "fine"', "no grid 'fine'"),
+        (PART.replace("plain", "preg-paper") + 'strengths = { "cora/gcn" = 1 }', "no strength for 'digits/gcn'"),
+        (PART.replace("digits", "ogbg-molhiv"), "no node dataset 'ogbg-molhiv'"),
+    ],
+)
+def test_bad_experiments_say_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        read_experiment("mine", text)
+
+
+@pytest.mark.parametrize(
+    ("only", "says"),
+    [
+        ("dataset=cors", "no dataset in table1 'cors'. Did you mean 'cora'\\? Known are: citeseer, "),
+        ("colour=red", "no filter 'colour'. Known are: dataset, model, method, preset"),
+        ("cora", "reads key=value"),
+        ("method=preg-referense", "Did you mean 'preg-reference'"),
+    ],
+)
+def test_bad_filters_name_the_known_ones(only: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        choose(load_experiment("table1"), [only])
+
+
+def test_filters_and_seeds() -> None:
+    table = load_experiment("table1")
+    lines = choose(table, ["dataset=Cora,dataset=photo", "model=gcn,method=label-smoothing"], [0, 3])
+    assert [(line.dataset, line.seeds) for line in lines] == [("cora", (0, 3)), ("photo", (0, 3))]
+    assert {line.method.name for line in choose(table, ["method=preg"])} == {"preg-reference", "preg-paper"}
+    with pytest.raises(StudyError, match="no seed in table1 7"):
+        choose(table, [], [7])
+    with pytest.raises(StudyError, match="No line of table1 matches"):
+        choose(table, ["method=plain,preset=paper"])

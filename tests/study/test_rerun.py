@@ -1,0 +1,77 @@
+"""Training a stored run again."""
+
+import random
+from collections.abc import Callable, Iterator, Set
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from propreg.study.batches import Batch
+from propreg.study.errors import StudyError
+from propreg.study.record import Record
+from propreg.study.rerun import rerun
+from propreg.study.runner import reproduce
+from propreg.study.store import Store
+from propreg.study.training import Trainer
+from study.sweeping import MadeUp, batches, exported, made_up
+
+
+def test_a_real_run_is_the_same_to_the_last_node(tmp_path: Path) -> None:
+    path, trainer = tmp_path / "store.sqlite", Trainer("cpu")
+    batch = batches()[5]
+    with Store(path) as store:
+        reproduce([batch], store, lambda: trainer)
+        before = exported(path)
+        found = rerun(store, batch.runs[7].key[:20], trainer)
+        assert found.in_batch
+        assert found.equal
+        assert found.passed
+        assert "the same to the last node" in found.sentence()
+        assert rerun(store, batch.runs[7].key, trainer, alone=True).passed
+    assert exported(path) == before
+
+
+class Shifted(MadeUp):
+    """Other results than those stored."""
+
+    def __init__(self, by: int) -> None:
+        super().__init__()
+        self.by, self.sizes = by, list[int]()
+
+    def train(
+        self, batch: Batch, stop: Callable[[], bool] = lambda: False, known: Set[str] = frozenset()
+    ) -> Iterator[Record]:
+        """Some nodes more or less."""
+        self.sizes.append(len(batch.runs))
+        for record in super().train(batch, stop, known):
+            yield replace(record, outcome=replace(record.outcome, test=record.outcome.test + self.by))
+
+
+@pytest.mark.parametrize(("by", "passed"), [(1, True), (10_000, False)])
+def test_a_difference_is_judged_by_the_seeds(tmp_path: Path, by: int, passed: bool) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        reproduce(batches(), store, MadeUp)
+        shifted = Shifted(by)
+        found = rerun(store, batches()[0].runs[0].key, cast(Any, shifted))
+        assert (found.equal, found.passed, shifted.sizes) == (False, passed, [20])
+        assert ("within" if passed else "beyond") in found.sentence()
+        assert found.as_json()["difference"] == pytest.approx(by / 1000)
+
+
+def test_an_imported_run_finds_its_batch_by_the_experiments(tmp_path: Path) -> None:
+    batch = random.Random(1).choice(batches())
+    with Store(tmp_path / "store.sqlite") as store:
+        store.add(Record(batch.runs[0], made_up(batch.runs[0]), batch.id), store.begin_session({}))
+        shifted = Shifted(1)
+        found = rerun(store, batch.runs[0].key, cast(Any, shifted))
+        assert (found.in_batch, shifted.sizes) == (True, [20])
+        assert not found.passed, "there is no other seed to judge by"
+        store.add(Record(batch.runs[1], made_up(batch.runs[1]), "elsewhere"), 1)
+        assert not rerun(store, batch.runs[1].key, cast(Any, Shifted(0))).in_batch
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.sqlite") as store, pytest.raises(StudyError, match="has no run whose key begins"):
+        rerun(store, "abc", Trainer("cpu"))

@@ -1,0 +1,168 @@
+"""Tables: picks, differences, the paper's numbers, what is said of missing runs, and bytes that do not change."""
+
+import csv
+import io
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from propreg.study import render, render_wide
+from propreg.study.choosing import choose
+from propreg.study.errors import StudyError
+from propreg.study.experiment import Line, load_experiment
+from propreg.study.exported import write_export
+from propreg.study.paper import paper_number, verdict
+from propreg.study.results import Results, load_results
+from propreg.study.runner import reproduce
+from propreg.study.store import Store
+from propreg.study.table import COLUMNS, Row, line_rows, table_rows
+from study.sweeping import MadeUp, batches, made_up
+
+SMOKE_CSV = Path(__file__).with_name("digits-smoke.csv")
+SMOKE = load_experiment("digits-smoke")
+
+
+def _made_up(lines: tuple[Line, ...]) -> Results:
+    results = Results()
+    for line in lines:
+        for run in line.runs():
+            results.take(run.cell.text, [(run.split, run.seed, *vars(made_up(run)).values(), "b")])
+    return results
+
+
+def _line() -> Line:
+    (line,) = choose(SMOKE, ["model=gcn,method=preg-paper"])
+    return line
+
+
+def _results(line: Line, val: dict[float, list[int]], test: dict[float, list[int]]) -> Results:
+    """Counts of 1,000 per strength, one per split, the same for all seeds."""
+    results = Results()
+    for cell in [line.cells[0].plain, *line.cells]:
+        for split in line.splits:
+            for seed in line.seeds:
+                counts = (val[cell.strength][split], 1000, test[cell.strength][split], 1000)
+                results.take(cell.text, [(split, seed, *counts, 1, 2, None, None, "b")])
+    return results
+
+
+def test_strengths_are_picked_on_validation_and_the_smaller_of_equals() -> None:
+    line = _line()
+    val = {0.0: [500] * 5, 0.1: [600] * 5, 0.5: [600] * 5}
+    test = {0.0: [700] * 5, 0.1: [710, 711, 712, 713, 714], 0.5: [720] * 5}
+    first, second = line_rows(line, "", _results(line, val, test))
+    assert (first.selection, first.strength, second.selection, second.strength) == ("validation", 0.1, "test", 0.5)
+    assert first.mean == pytest.approx(71.2)
+    assert first.std == pytest.approx(np.std([71.0, 71.1, 71.2, 71.3, 71.4]))
+    assert first.difference == pytest.approx(1.2)
+    assert first.p_value == 1 / 16
+    assert (first.won, first.runs) == (1.0, 20)
+    assert first.low is not None
+    assert first.low < 71.2
+
+
+def test_missing_runs_are_said_and_nothing_is_filled_in() -> None:
+    line = _line()
+    results = Results()
+    for run in list(line.runs())[:-1]:
+        results.take(run.cell.text, [(run.split, run.seed, *vars(made_up(run)).values(), "b")])
+    (row,) = line_rows(line, "", results)
+    assert row.verdict == "incomplete: 39 of 40 runs"
+    assert (row.strength, row.mean, row.difference, row.runs) == (None, None, None, 39)
+    assert "incomplete: 39 of 40 runs" in render.to_text(SMOKE, [row])
+    assert "incomplete: 39 of 40 runs" in render_wide.to_markdown(SMOKE, [row])
+    assert "incomplete" in render_wide.to_latex(SMOKE, [row])
+
+
+def test_without_its_plain_runs_a_line_has_no_difference() -> None:
+    line = _line()
+    first = line_rows(line, "", _made_up((line,)))[0]
+    assert first.mean is not None
+    assert (first.difference, first.p_value) == (None, None)
+
+
+def test_failed_runs_are_counted() -> None:
+    line = _line()
+    results = Results()
+    for run in line.runs():
+        out = replace(made_up(run), failed_at=3 if run.seed == 0 else None)
+        results.take(run.cell.text, [(run.split, run.seed, *vars(out).values(), "b")])
+    row = line_rows(line, "", results)[0]
+    assert row.failed == 5
+    assert "(5 runs ended in NaN)" in render.to_text(SMOKE, [row])
+
+
+@pytest.mark.parametrize(
+    ("spread", "ours", "says"),
+    [
+        (0.1, 80.5, "reproduced"),
+        (0.1, 81.5, "higher"),
+        (0.1, 78.0, "lower"),
+        (9.0, 80.5, "cannot tell"),
+        (9.0, 82.0, "cannot tell"),
+        (9.0, 95.0, "higher"),
+    ],
+)
+def test_verdicts(spread: float, ours: float, says: str) -> None:
+    runs = ours + spread * np.array([[-1.0, 1.0, 0.0]] * 5)
+    assert verdict(runs, 80.0) == says
+
+
+def test_one_seed_cannot_tell() -> None:
+    assert verdict(np.full((5, 1), 80.0), 80.0) == "cannot tell"
+
+
+def test_the_papers_numbers() -> None:
+    assert paper_number("table1", "gcn", "preg-reference", "preg", "cora") == (82.83, 1.16)
+    assert paper_number("table1", "gcn", "preg-paper", "preg", "cora") == (82.83, 1.16)
+    assert paper_number("table-phi", "gat", "plain", "plain", "pubmed") == (76.64, 2.03)
+    assert paper_number("table-phi", "gat", "preg-reverse_kl", "preg", "pubmed") is None
+    assert paper_number("table-standard", "gcn", "preg-reference", "preg", "citeseer") == (74.83, 0.17)
+    lines = load_experiment("table1").lines
+    known = [paper_number("table1", x.model, x.method.name, x.method.method, x.dataset) for x in lines]
+    assert None not in known
+
+
+def test_csv_has_the_columns_scripts_rely_on() -> None:
+    text = render.to_csv(table_rows(SMOKE, _made_up(SMOKE.lines)))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    wanted = (
+        "model dataset method preset selection strength runs mean std low high difference p_value "
+        "paper_mean paper_std verdict"
+    )
+    assert tuple(wanted.split()) == COLUMNS
+    assert [(row["model"], row["method"], row["selection"]) for row in rows[:3]] == [
+        ("gcn", "plain", "none"),
+        ("gcn", "preg", "validation"),
+        ("gcn", "preg", "test"),
+    ]
+
+
+def test_bytes_do_not_change(tmp_path: Path) -> None:
+    """The same runs, from a store or an export, give these very bytes on every machine."""
+    store, file = tmp_path / "store.sqlite", tmp_path / "results" / "smoke.jsonl.gz"
+    file.parent.mkdir()
+    with Store(store) as opened:
+        reproduce(random.Random(0).sample(batches(), 10), opened, MadeUp)
+        write_export(file, opened.rows())
+    texts = []
+    for path in (store, file, file.parent):
+        rows = table_rows(SMOKE, load_results(path))
+        texts.append(_everything(rows))
+    assert texts[0] == texts[1] == texts[2]
+    assert render.to_csv(rows) == SMOKE_CSV.read_text(encoding="utf-8")
+
+
+def _everything(rows: list[Row]) -> str:
+    wide = [write(SMOKE, rows) for write in (render_wide.to_markdown, render_wide.to_html, render_wide.to_latex)]
+    return "".join([render.to_csv(rows), render.to_text(SMOKE, rows), *wide])
+
+
+def test_nothing_to_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="There are no results at"):
+        load_results(tmp_path / "none")
+    with pytest.raises(StudyError, match="holds no exported runs"):
+        load_results(tmp_path)

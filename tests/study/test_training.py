@@ -1,0 +1,77 @@
+"""Training through the engine: real outcomes, measures, splits, and what does not fit the data."""
+
+from dataclasses import replace
+
+import pytest
+
+from propreg.engine.spec import Method, Protocol
+from propreg.study.batches import Batch
+from propreg.study.digest import dataset_digest
+from propreg.study.errors import Stopped, StudyError
+from propreg.study.run import Cell, Run
+from propreg.study.training import Trainer
+
+DIGITS = Cell("digits", dataset_digest("digits", "pyg"), protocol=Protocol(max_epochs=4))
+
+
+@pytest.fixture(scope="module")
+def trainer() -> Trainer:
+    return Trainer("cpu")
+
+
+def test_outcomes_are_counts_of_the_split(trainer: Trainer) -> None:
+    runs = (Run(DIGITS, 0, 0), Run(replace(DIGITS, method=Method("preg"), strength=0.5), 3, 1))
+    for run in runs:
+        (record,) = trainer.train(Batch("one", (run,)))
+        out = record.outcome
+        assert record.run is run
+        assert (out.val_of, out.test_of, out.epochs) == (300, 1447, 4)
+        assert 30 < out.val <= 300
+        assert 1 <= out.epoch <= 4
+
+
+def test_on_a_cpu_only_groups_with_something_missing_are_trained(trainer: Trainer) -> None:
+    """Each group is a program of its own: what the others do leaves no trace in its results."""
+    batch = Batch("some", tuple(Run(DIGITS, split, seed) for split in range(2) for seed in range(5)))
+    whole = {record.run.key: record.outcome for record in trainer.train(batch)}
+    known = {run.key for run in batch.runs} - {batch.runs[1].key, batch.runs[9].key}
+    again = {record.run.key: record.outcome for record in trainer.train(batch, known=known)}
+    assert set(again) == {batch.runs[i].key for i in (0, 1, 2, 3, 8, 9)}
+    assert all(whole[key] == outcome for key, outcome in again.items())
+
+
+def test_p_reg_starts_from_the_plain_runs_weights(trainer: Trainer) -> None:
+    """Streams do not depend on the method: a strength too small to matter gives the plain run's result."""
+    runs = [DIGITS, replace(DIGITS, method=Method("preg"), strength=1e-12)]
+    plain, tiny = (next(trainer.train(Batch("one", (Run(cell, 1, 1),)))).outcome for cell in runs)
+    assert plain == tiny
+
+
+def test_distances_are_measured(trainer: Trainer) -> None:
+    (record,) = trainer.train(Batch("one", (Run(replace(DIGITS, measure="distance"), 0, 0),)))
+    measured = record.outcome.measured
+    assert 0 < measured["omega"] < measured["length"] * 2
+
+
+def test_a_training_stops_when_asked(trainer: Trainer) -> None:
+    with pytest.raises(Stopped):
+        list(trainer.train(Batch("one", (Run(DIGITS, 0, 0),)), lambda: True))
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        (replace(DIGITS, digest="0" * 64), "but the run names 0000000000000000: remove it"),
+        (replace(DIGITS, train_nodes=100), "leave no node free"),
+        (replace(DIGITS, dataset="nowhere"), "There is no dataset 'nowhere'"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused(trainer: Trainer, cell: Cell, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        list(trainer.train(Batch("one", (Run(cell, 0, 0),))))
+
+
+def test_devices() -> None:
+    with pytest.raises(StudyError, match="device must be"):
+        Trainer("gpu5")
+    assert Trainer("cpu").about()["device"].startswith("cpu")
