@@ -84,7 +84,7 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name != "gat, averaged heads"])
 @DTYPES
 def test_alone_or_among_64(name: str, dtype: torch.dtype) -> None:
     check_same(name, dtype, trajectory(name, dtype, range(64)))

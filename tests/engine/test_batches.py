@@ -1,6 +1,7 @@
 """Any number of runs: cut into batches, trained on all cores, each result handed out once."""
 
 import threading
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -42,9 +43,15 @@ def test_threads_and_their_number_are_left_as_they_were() -> None:
     assert threading.active_count() == alive
 
 
+def test_warning_filters_are_left_as_they_were() -> None:
+    before = list(warnings.filters)
+    list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(batch=1, workers=6)))
+    assert list(warnings.filters) == before
+
+
 def test_an_error_in_a_worker_reaches_the_caller() -> None:
     alive = threading.active_count()
-    with pytest.raises(KeyError, match="nowhere"):
+    with pytest.raises(ValueError, match=r"split must be one of .* but 'nowhere' came"):
         list(train_all(problem(), GCN, METHOD, [*RUNS, replace(RUNS[0], split="nowhere")], PROTOCOL, Options(batch=2)))
     assert threading.active_count() == alive
 

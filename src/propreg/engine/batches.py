@@ -7,8 +7,8 @@ and each core trains a group of its own: that scales where threads inside one sm
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
 
 import torch
 
@@ -40,8 +40,11 @@ def train_all(
     replicas: Sequence[Replica],
     protocol: Protocol,
     options: Options | None = None,
-) -> Iterator[Finished]:
-    """Train any number of replicas; yields (place in ``replicas``, result) as each one stops."""
+) -> Generator[Finished, None, None]:
+    """Train any number of replicas; yields (place in ``replicas``, result) as each one stops.
+
+    Closing it ends what is still training.
+    """
     options = options or Options()
     size = options.batch or replicas_that_fit(problem, model, method)
     numbers = list(range(len(replicas)))
@@ -89,6 +92,7 @@ class _Job:
     replicas: Sequence[Replica]
     protocol: Protocol
     options: Options
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def train(self, group: list[int]) -> Iterator[Finished]:
         """Train a group; where memory runs out, its unfinished replicas start again in two halves."""
@@ -118,6 +122,7 @@ class _Job:
             keep_history=self.options.keep_history,
             keep_weights=self.options.keep_weights,
             network=self.options.network,
+            stop=self.stop.is_set,
             check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
         )
 
@@ -135,7 +140,7 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
     for group in groups:
         todo.put(group)
     out: queue.SimpleQueue[Finished | BaseException | None] = queue.SimpleQueue()
-    stop = threading.Event()
+    stop = job.stop
 
     def work() -> None:
         try:

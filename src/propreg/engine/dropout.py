@@ -75,7 +75,7 @@ def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool
         from propreg.engine.kernels import dropped_linear as kernel
 
         return kernel.dropped_linear(h, w, masks, rectified=rectified)
-    z: Tensor = _DroppedLinear.apply(h, w, masks)  # type: ignore[no-untyped-call]
+    z: Tensor = _DroppedLinear.apply(h, w, masks, rectified)  # type: ignore[no-untyped-call]
     return z
 
 
@@ -92,25 +92,30 @@ class _DroppedLinear(torch.autograd.Function):
     """One function, so that only what the backward pass needs is kept. The scale goes into the small factor."""
 
     @staticmethod
-    def forward(ctx: Any, h: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
+    def forward(ctx: Any, h: Tensor, w: Tensor, masks: Masks | None, rectified: bool) -> Tensor:
         kept = None
         if masks is not None:
             kept = masks.kept(h[0].numel(), h.dtype).view(h.shape)
-            h = h * kept
+            # After a ReLU what was dropped and what was 0 gets no gradient alike: the product tells both.
+            h, kept = (kept.mul_(h), None) if rectified else (h * kept, kept)
             ctx.scale = masks.scale.to(w.dtype).view(-1, 1, 1)
             w = w * ctx.scale
+        ctx.rectified = rectified and masks is not None
         ctx.save_for_backward(h, w, kept)
         return times(h, w)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         h, w, kept = ctx.saved_tensors
         to_w = transposed_times(h, grad)
         to_h = torch.bmm(grad, w.transpose(1, 2))
-        if kept is not None:
+        if ctx.rectified:
+            to_w *= ctx.scale
+            to_h = torch.ops.aten.threshold_backward(to_h, h, 0)
+        elif kept is not None:
             to_w *= ctx.scale
             to_h *= kept
-        return to_h, to_w, None
+        return to_h, to_w, None, None
 
 
 # Products with fewer columns than a vector has lanes are several times faster on a CPU with the columns outside.

@@ -4,6 +4,7 @@ Replicas come first in memory: the slab [M, W] of one replica fits a cache, and 
 several times faster than one over [M, R·W].
 """
 
+import functools
 import warnings
 from typing import Any
 
@@ -17,6 +18,7 @@ class Pattern:
     """Where a sparse matrix [N, M] has entries, by rows and by columns. Values come apart: [nnz] or [R, nnz]."""
 
     def __init__(self, row: Tensor, col: Tensor, shape: tuple[int, int]) -> None:
+        _heard()
         order = (row * shape[1] + col).argsort()
         self.order = order  # from the order of the entries given to that of the rows
         self.shape = shape
@@ -38,15 +40,13 @@ class Pattern:
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
         rows, columns = self.shape[::-1] if transposed else self.shape
         out = x.new_empty(x.shape[0], rows, x.shape[2])
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
-            shared = values if values.dim() == 1 else None
-            matrix = None
-            for r in range(x.shape[0]):
-                if matrix is None or shared is None:
-                    v = values[r] if shared is None else shared
-                    matrix = torch.sparse_csr_tensor(pointers, inner, v, (rows, columns), check_invariants=False)
-                torch.mm(matrix, x[r], out=out[r])
+        shared = values if values.dim() == 1 else None
+        matrix = None
+        for r in range(x.shape[0]):
+            if matrix is None or shared is None:
+                v = values[r] if shared is None else shared
+                matrix = torch.sparse_csr_tensor(pointers, inner, v, (rows, columns), check_invariants=False)
+            out[r].addmm_(matrix, x[r], beta=0)  # mm with out= would fill a copy and copy it back
         return out
 
 
@@ -76,6 +76,19 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return ctx.matrix.multiply(grad.contiguous(), not ctx.transposed), None, None
+
+
+@functools.cache
+def _heard() -> None:
+    """Let torch say what it says once per process, that CSR is in beta, where nobody hears it.
+
+    Not around each product: filters belong to the process, and threads that set and restore them at the same time
+    leave them changed.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
+        one = torch.zeros(1, dtype=torch.int32)
+        torch.sparse_csr_tensor(torch.arange(2, dtype=torch.int32), one, one.float(), (1, 1), check_invariants=False)
 
 
 def _pointers(ordered: Tensor, count: int) -> Tensor:

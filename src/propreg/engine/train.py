@@ -5,13 +5,14 @@ loop evaluates the last step's weights at the beginning of the next and computes
 the loss of step e and the accuracies after step e − 1.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from propreg.engine.check import check
 from propreg.engine.epoch import Epoch
 from propreg.engine.models import Network
 from propreg.engine.problem import Problem
@@ -31,6 +32,7 @@ def train(
     keep_weights: bool = False,
     check_every: int = 1,
     network: Network | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, Result]]:
     """Train a batch and yield (place in ``replicas``, result) the moment each replica stops.
 
@@ -45,7 +47,9 @@ def train(
         check_every: Look at the accuracies only every so many epochs: on a GPU each look costs a synchronisation. What
             is reported does not depend on it; a replica may train a few epochs more than it needs.
         network: A network of the caller's own in place of ``model``'s.
+        stop: Asked after every epoch; True ends the batch, and what is not finished is lost.
     """
+    check(model, method, replicas, protocol, problem.splits)
     record = problem.device.type == "cuda" and network is None
     network, regulariser = network or problem.network(model), problem.regulariser(method)
     state = begin(problem, network, model, replicas, protocol)
@@ -60,6 +64,8 @@ def train(
         next_loss, val, test = run(epoch)
         waiting.append((loss, val, test))
         loss = next_loss
+        if stop():
+            return
         if len(waiting) < check_every and epoch <= protocol.max_epochs:
             continue
         ledger.write(epoch - len(waiting), waiting)

@@ -1,0 +1,71 @@
+"""Settings that mean nothing are refused before anything is trained, and a batch can be left at any time."""
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from propreg.data.graph import Graph, Split
+from propreg.engine.batches import Options, train_all
+from propreg.engine.problem import Problem
+from propreg.engine.spec import Method, Model, Protocol, Replica
+
+NODES = 12
+
+
+def problem(**parts: Any) -> Problem:
+    node = np.arange(NODES)
+    masks = {part: node % 3 == i for i, part in enumerate(("train", "val", "test"))} | parts
+    ring = np.stack([node, (node + 1) % NODES])
+    graph = Graph("ring", np.concatenate([ring, ring[::-1]], 1), np.eye(NODES, dtype=np.float32), node % 2)
+    return Problem(graph, {"0": Split(**masks)}, torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"model": Model("gnn")}, "Did you mean 'gcn'"),  # type: ignore[arg-type]
+        ({"model": Model(layers=1)}, "layers must be a whole number of at least 2"),
+        ({"model": Model("gat", layers=3)}, "gat has 2 layers"),
+        ({"model": Model(input_dropout=1.5)}, "input_dropout must lie between 0 and 1"),
+        ({"method": Method("p-reg")}, "Did you mean 'preg'"),  # type: ignore[arg-type]
+        ({"method": Method("preg", phi="cross_entropie")}, "Did you mean 'cross_entropy'"),
+        ({"method": Method("preg", schedule="cosine")}, "schedule must be one of"),  # type: ignore[arg-type]
+        ({"method": Method("laplacian", variant="official", reduction="sum")}, "no other reduction"),
+        ({"protocol": Protocol(max_epochs=0)}, "max_epochs must be a whole number of at least 1"),
+        ({"protocol": Protocol("lenient")}, "rule must be one of"),  # type: ignore[arg-type]
+        ({"replicas": [Replica(split="7")]}, "split must be one of '0'"),
+        ({"replicas": [Replica(dropout=-0.1)]}, "dropout must lie between 0 and 1"),
+        ({"replicas": [Replica(unmask=2.0)]}, "unmask must lie between 0 and 1"),
+        ({"replicas": [Replica(lr=float("nan"))]}, "lr must be a number of at least 0"),
+        (
+            {"method": Method("preg", schedule="annealed"), "replicas": [Replica(strength=2.0)]},
+            "strength must lie between 0 and 1",
+        ),
+    ],
+)
+def test_a_setting_that_means_nothing(changed: dict[str, Any], said: str) -> None:
+    asked: dict[str, Any] = {"model": Model(), "method": Method("preg"), "replicas": [Replica()]}
+    asked |= {"protocol": Protocol(max_epochs=2)} | changed
+    with pytest.raises(ValueError, match=said):
+        list(train_all(problem(), asked["model"], asked["method"], asked["replicas"], asked["protocol"]))
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+def test_a_part_of_the_split_without_nodes(part: str) -> None:
+    empty = problem(**{part: np.zeros(NODES, np.bool_)})
+    with pytest.raises(ValueError, match=f"no {part} nodes"):
+        list(train_all(empty, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
+
+
+def test_leaving_early_does_not_wait_for_runs_without_an_end() -> None:
+    endless = Replica(seed=0, patience=10**9)
+    both, forever = [replace(endless, patience=1), endless], Protocol(max_epochs=10**9)
+    runs = train_all(problem(), Model(), Method(), both, forever, Options(batch=1))
+    next(runs)
+    start = time.monotonic()
+    runs.close()
+    assert time.monotonic() - start < 30
