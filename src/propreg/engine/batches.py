@@ -17,7 +17,7 @@ from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.train import train
 
-CPU_GROUP = 4
+CPU_GROUP, CPU_CACHE = 4, 4_000_000  # replicas, and bytes of one of their activations, that a core works on at a time
 CUDA_CHECK_EVERY = 16
 Finished = tuple[int, Result]
 
@@ -60,7 +60,9 @@ def train_all(
 def replicas_that_fit(problem: Problem, model: Model, method: Method) -> int:
     """How many replicas to train at a time: by memory on a GPU, by cache on a CPU."""
     if problem.device.type != "cuda":
-        return CPU_GROUP
+        width = model.hidden * (model.heads if model.name == "gat" else 1)
+        slab = problem.num_nodes * width * torch.finfo(problem.dtype).bits // 8
+        return max(1, min(CPU_GROUP, CPU_CACHE // slab))
     free, _ = torch.cuda.mem_get_info(problem.device)
     reusable = torch.cuda.memory_reserved(problem.device) - torch.cuda.memory_allocated(problem.device)
     return max(1, int(0.8 * (free + reusable) / bytes_per_replica(problem, model, method)))
