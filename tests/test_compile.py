@@ -1,7 +1,5 @@
 """torch.compile with no graph break: function, module, prebuilt propagations, every option."""
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,10 +8,9 @@ import torch
 from torch import Tensor
 
 from propreg import PReg, Propagation, preg
-from samples import ODD, PHIS, distance, edge_index_of_pyg, gaussian, torch_uses_jit
+from samples import ODD, PHIS, distance, edge_index_of_pyg, gaussian, needs_inductor, torch_uses_jit
 
 Z = gaussian(6, 2)
-COMPILER = shutil.which(os.environ.get("CXX", "g++")) or shutil.which("clang++")
 
 
 @pytest.fixture(autouse=True)
@@ -176,7 +173,7 @@ def test_transforms_inside() -> None:
 
 @torch_uses_jit
 @pytest.mark.slow
-@pytest.mark.skipif(COMPILER is None, reason="inductor needs a C++ compiler, and none was found")
+@needs_inductor
 @pytest.mark.parametrize("what", ["function", "module"])
 def test_inductor(what: str) -> None:
     if what == "function":

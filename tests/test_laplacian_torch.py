@@ -1,6 +1,5 @@
 """The Laplacian in torch's world: gradients, precision, transforms, compilation, and bad input."""
 
-import shutil
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ import torch
 from torch import Tensor
 
 import propreg
+from samples import needs_inductor
 
 # A loop, a duplicate, a one-way edge and an isolated node (5).
 ODD = torch.tensor([[0, 1, 1, 2, 2, 3, 0, 4, 4], [1, 0, 2, 1, 2, 0, 1, 3, 3]])
@@ -128,7 +128,7 @@ def test_compile_without_a_graph_break(options: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("g++") is None, reason="inductor needs a C++ compiler")
+@needs_inductor
 # Loading inductor loads a torch module that is decorated with what torch itself has deprecated.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
 def test_compile_with_inductor() -> None:

@@ -71,7 +71,7 @@ def laplacian(
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
     if variant == "official":
-        return _official_laplacian(z, graph, norm, reduction)
+        return _official_laplacian(z, graph, norm, reduction, weighted=edge_weight is not None)
     weight, number = _once(graph, z.dtype)
     source, target = graph.edge_index
     if norm == "sym":
@@ -124,9 +124,9 @@ def confidence_penalty(
     return reduced(negative_entropy if variant == "paper" else -negative_entropy, counted, reduction)
 
 
-def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reduction: str) -> Tensor:
+def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reduction: str, *, weighted: bool) -> Tensor:
     weight = graph.edge_weight  # a sparse tensor always has values: ones are none
-    weighted = weight is not None and not (_errors.plain() and bool((weight == 1).all()))
+    weighted = weighted or (weight is not None and not (_errors.plain() and bool((weight == 1).all())))
     if weighted or norm is not None or reduction != "mean":
         raise ValueError(
             "variant='official' has no edge weights, no norm and no other reduction than 'mean': leave them out, "

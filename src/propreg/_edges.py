@@ -121,10 +121,11 @@ def _weights(name: str, weight: object, edge_index: Tensor) -> Tensor:
 
 
 def _count(num_nodes: object) -> int:
-    if isinstance(num_nodes, bool | Tensor) or not hasattr(num_nodes, "__index__"):
+    count = num_nodes
+    if not isinstance(count, int | torch.SymInt):  # a symbolic size of torch.compile stays what it is
+        count = operator.index(count) if hasattr(count, "__index__") and not isinstance(count, Tensor) else None
+    if count is None or isinstance(count, bool):
         raise TypeError(f"num_nodes must be a whole number, but {num_nodes!r} came.")
-    # A symbolic size of torch.compile stays what it is; NumPy's integers become Python's.
-    count = num_nodes if isinstance(num_nodes, int | torch.SymInt) else operator.index(num_nodes)
     if count < 0:
         raise ValueError(f"num_nodes must not be negative, but {count} came.")
     return count  # type: ignore[return-value]
