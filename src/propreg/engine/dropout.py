@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import elu
 
 from propreg.engine import kernels
 
@@ -77,6 +78,16 @@ def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool
         return kernel.dropped_linear(h, w, masks, rectified=rectified)
     z: Tensor = _DroppedLinear.apply(h, w, masks, rectified)  # type: ignore[no-untyped-call]
     return z
+
+
+def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
+    """Dropout of elu(h + bias) for h [R, N, H] and bias [R, H], times w [R, H, C]."""
+    if kernels.usable(h, bias, w):
+        from propreg.engine.kernels import dropped_linear as kernel
+
+        if kernel.fused(h, w):
+            return kernel.elu_linear(h, bias, w, masks)
+    return dropped_linear(elu(h + bias.unsqueeze(1)), w, masks)
 
 
 def two_dropped_linears(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor | None:

@@ -2,11 +2,10 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import elu
 
 from propreg.engine import kernels
 from propreg.engine.attention import attend
-from propreg.engine.dropout import dropped_linear
+from propreg.engine.dropout import elu_linear
 from propreg.engine.features import Features
 from propreg.engine.models import Draw, Parameters, Weight
 from propreg.engine.sparse import Pattern
@@ -44,8 +43,7 @@ class Gat:
         s = self.spec
         h = self.features(p["w0"], draw("input")) if begun is None else begun
         h = self._attention(h, p["source0"], p["target0"], draw, "attention0")
-        h = h.flatten(2) + p["b0"].unsqueeze(1)
-        h = dropped_linear(elu(h), p["w1"], draw("hidden1"))
+        h = elu_linear(h.flatten(2), p["b0"], p["w1"], draw("hidden1"))
         z = self._attention(h, p["source1"], p["target1"], draw, "attention1")
         return (z.mean(2) if s.out_heads > 1 else z.squeeze(2)) + p["b1"].unsqueeze(1)
 

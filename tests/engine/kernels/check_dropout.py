@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.nn.functional import elu
 
 from engine.kernels.cases import DEVICE, DTYPES, check_twins, masks, numbers
 from propreg.engine import dropout as plain
@@ -43,6 +44,28 @@ def test_linear_does_the_backward_pass_of_a_relu(dtype: torch.dtype) -> None:
         h,
         w,
     )
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("classes", [5, 17])
+def test_linear_after_an_elu(classes: int, dropped: bool) -> None:
+    drawn = masks(2) if dropped else None
+    h, bias = numbers(2, 37, 32, seed=1).requires_grad_(), numbers(2, 32, seed=5).requires_grad_()
+    w = numbers(2, 32, classes, seed=2).requires_grad_()
+    check_twins(
+        lambda: plain.elu_linear(h, bias, w, drawn),
+        lambda: plain.dropped_linear(elu(h + bias.unsqueeze(1)), w, drawn),
+        h,
+        bias,
+        w,
+    )
+
+
+def test_an_elu_shows_a_broken_replica() -> None:
+    h = numbers(2, 5, 16)
+    h[1, 2, 3] = torch.nan
+    z = plain.elu_linear(h, torch.zeros_like(h[:, 0]), numbers(2, 16, 3, seed=2), None)
+    assert z.isnan().any(2).tolist() == [[False] * 5, [False, False, True, False, False]]
 
 
 @pytest.mark.parametrize("classes", [3, 7])

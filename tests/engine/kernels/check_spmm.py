@@ -59,11 +59,15 @@ def test_what_follows_a_product(at_once: int, relu: bool, cut: int, monkeypatch:
     check_close(actual, expected.relu() if relu else expected)
 
 
+@pytest.mark.parametrize("cut", [3, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("transposed", [False, True])
-def test_dropped_entries(transposed: bool) -> None:
-    known, drawn = pattern(ROWS, COLUMNS), masks(REPLICAS)
-    values, x = inputs(known, transposed, 5, torch.float64, False)
-    factors = drawn.factors(known.nnz, torch.float64)
+def test_dropped_entries(transposed: bool, dtype: torch.dtype, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segments, "CUT", cut)
+    known, drawn = pattern(ROWS, 40), masks(REPLICAS)
+    values, _ = inputs(known, transposed, 5, dtype, False)
+    x = numbers(REPLICAS, ROWS if transposed else 40, 5, dtype=dtype, seed=2)
+    factors = drawn.factors(known.nnz, dtype)
     own = values * (factors[:, known.across] if transposed else factors)
     check_close(multiply(known, values, x, transposed, masks=drawn), product(known, own, x, transposed))
 

@@ -1,14 +1,13 @@
-"""Attention forward: scores of nodes, the softmax's sums of each row, and the weighted sums of neighbours.
+"""Attention's scores of nodes, and the softmax's sum of each row.
 
-The softmax is two passes: the first reads scores only, a small part of the traffic, and leaves one number a row and
-head. After it the coefficients are known without their row, and long rows can be cut like those of any product.
+That sum is one number a row and head. With it the coefficients are known without their row, and long rows can be cut
+like those of any product.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 # ruff: noqa: N803
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
-from propreg.engine.kernels._hash import keep, mask_settings
 from propreg.engine.kernels._rows import longest_of
 from propreg.engine.kernels._triton import jit, tl
 
@@ -77,83 +76,3 @@ def row_totals(
     total = tl.where(empty, 1.0, total)
     tl.store(logs + base + place, tl.where(empty, 0.0, highest + tl.log(total)), real)
     tl.store(shares + base + place, positive / total, real)
-
-
-@jit
-def weighted_sums(
-    h, source, target, logs, inner, place, rows, owners, starts, stops, out, out_parts, up, up_parts,
-    keys, leasts, scale, num_segments, num_rows, num_inner, nnz, num_parts,
-    HEADS: tl.constexpr, WIDTH: tl.constexpr, GROUP: tl.constexpr, COLUMNS: tl.constexpr,
-    SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, SLOPE: tl.constexpr, DROP: tl.constexpr, NEED: tl.constexpr,
-):  # fmt: skip
-    """Σ α h over each segment, and the part of it whose score is positive (NEED), which the backward pass wants."""
-    replica = tl.program_id(2).to(tl.int64)
-    lane = tl.arange(0, SEGMENTS * ENTRIES)
-    segment = tl.program_id(0) * SEGMENTS + lane // ENTRIES
-    head = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
-    column = tl.arange(0, COLUMNS)[None, None, :]
-    real = segment < num_segments
-    entry = tl.load(starts + segment, real, other=0) + lane % ENTRIES
-    stop = tl.load(stops + segment, real, other=0)
-    mine = real[:, None] & (head < HEADS)[None, :]
-    own = replica * num_rows * HEADS + tl.load(owners + segment, real, other=0)[:, None] * HEADS + head[None, :]
-    own_target, own_log = tl.load(target + own, mine, other=0.0), tl.load(logs + own, mine, other=0.0)
-    k1, k2, least, factor = 0, 0, 0, 1.0
-    if DROP:
-        k1, k2, least = mask_settings(keys, leasts, replica)
-        factor = tl.load(scale + replica).to(h.dtype.element_ty)
-    source += replica * num_inner * HEADS
-    h += replica * num_inner * HEADS * WIDTH
-    sums = tl.zeros([SEGMENTS * ENTRIES, GROUP, COLUMNS], h.dtype.element_ty)
-    ups = tl.zeros([SEGMENTS * ENTRIES, GROUP, COLUMNS], h.dtype.element_ty)
-    inside = entry < stop
-    other = tl.load(inner + entry, inside, other=0)
-    first = tl.program_id(0) * SEGMENTS
-    for _ in range(0, longest_of(starts, stops, first, num_segments), ENTRIES):
-        next_inside = entry + ENTRIES < stop
-        next_other = tl.load(inner + entry + ENTRIES, next_inside, other=0)
-        there = inside[:, None] & (head < HEADS)[None, :]
-        spot = other[:, None] * HEADS + head[None, :]
-        score = tl.load(source + spot, there, other=0.0) + own_target
-        leaky = tl.where(score > 0, score, SLOPE * score)
-        weight = tl.exp(tl.where(there, leaky - own_log, float("-inf")))
-        if DROP:
-            number = tl.load(place + entry, inside, other=0)
-            kept = keep(head[None, :] * nnz + number[:, None], k1, k2, least)
-            there = there & kept
-            weight = tl.where(kept, weight, 0.0)
-        tile = tl.load(h + spot[:, :, None] * WIDTH + column, there[:, :, None] & (column < WIDTH), other=0.0)
-        sums += weight[:, :, None] * tile
-        if NEED:
-            ups += tl.where(score > 0, weight, 0.0)[:, :, None] * tile
-        entry, inside, other = entry + ENTRIES, next_inside, next_other
-    store_rows(
-        sums * factor, rows, out, out_parts, first, num_segments, num_rows, num_parts, replica,
-        HEADS, WIDTH, GROUP, COLUMNS, SEGMENTS, ENTRIES,
-    )  # fmt: skip
-    if NEED:
-        store_rows(
-            ups * factor, rows, up, up_parts, first, num_segments, num_rows, num_parts, replica,
-            HEADS, WIDTH, GROUP, COLUMNS, SEGMENTS, ENTRIES,
-        )  # fmt: skip
-
-
-@jit
-def store_rows(
-    sums, rows, out, parts, first, num_segments, num_rows, num_parts, replica,
-    HEADS: tl.constexpr, WIDTH: tl.constexpr, GROUP: tl.constexpr, COLUMNS: tl.constexpr,
-    SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
-):  # fmt: skip
-    """Add up the lanes [segments · entries, heads, columns] of each segment, into its row or its partial sum."""
-    total = tl.sum(tl.reshape(sums, [SEGMENTS, ENTRIES, GROUP * COLUMNS]), 1)
-    segment = first + tl.arange(0, SEGMENTS)
-    spread = tl.arange(0, GROUP * COLUMNS)
-    head, column = tl.program_id(1) * GROUP + spread // COLUMNS, spread % COLUMNS
-    row = tl.load(rows + segment, segment < num_segments, other=0)
-    place = row[:, None] * (HEADS * WIDTH) + (head * WIDTH + column)[None, :]
-    there = (segment < num_segments)[:, None] & ((head < HEADS) & (column < WIDTH))[None, :]
-    whole = (row < num_rows)[:, None]
-    tl.store(out + replica * num_rows * (HEADS * WIDTH) + place, total, there & whole)
-    if num_parts > 0:
-        part = place - num_rows * (HEADS * WIDTH)
-        tl.store(parts + replica * num_parts * (HEADS * WIDTH) + part, total, there & (row >= num_rows)[:, None])

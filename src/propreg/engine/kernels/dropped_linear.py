@@ -36,6 +36,29 @@ def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool
     return z
 
 
+def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
+    """Dropout of elu(h + bias) for h [R, N, H] and bias [R, H], times w [R, H, C], where :func:`fused` takes them.
+
+    The activations are computed where they are used, forward and backward, and are never in memory.
+    """
+    z: Tensor = _EluLinear.apply(h.contiguous(), bias.contiguous(), w.contiguous(), masks)
+    return z
+
+
+class _EluLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
+        ctx.save_for_backward(h, bias, w)
+        ctx.masks = masks
+        return forward(h, w, masks, bias=bias)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        h, bias, w = ctx.saved_tensors
+        to_h, to_w = backward(h, w, grad.contiguous(), ctx.masks, False, bias=bias)
+        return to_h, to_h.sum(1), to_w, None
+
+
 def two_passes(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor:
     """Two passes of :func:`dropped_linear` with ``rectified`` over the same h, side by side: [R, N, 2 · C].
 
@@ -88,23 +111,31 @@ class _DroppedLinear(torch.autograd.Function):
         return to_h, to_w, None, None
 
 
-def forward(h: Tensor, w: Tensor, masks: Masks | None, keys: Tensor | None = None) -> Tensor:
-    """The product of a narrow w; with ``keys`` [R, passes, 2] one for each pass, side by side."""
+def forward(
+    h: Tensor, w: Tensor, masks: Masks | None, keys: Tensor | None = None, bias: Tensor | None = None
+) -> Tensor:
+    """The product of a narrow w; with ``keys`` [R, passes, 2] one for each pass, side by side; of elu(h + bias)."""
     rows = 128
     replicas, num_rows, hidden = h.shape
     passes = 1 if keys is None else keys.shape[1]
     out = h.new_empty(replicas, num_rows, passes * w.shape[2])
     if out.numel():
         _forward[tiles(num_rows, rows), replicas](
-            h, w, out, *_pointers(masks, h, keys), num_rows,
+            h, h if bias is None else bias, w, out, *_pointers(masks, h, keys), num_rows,
             PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
-            INNER=_inner(hidden), DROP=masks is not None, num_warps=4, **LAUNCH,
+            INNER=_inner(hidden), ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
         )  # fmt: skip
     return out
 
 
 def backward(
-    h: Tensor, w: Tensor, grad: Tensor, masks: Masks | None, rectified: bool, keys: Tensor | None = None
+    h: Tensor,
+    w: Tensor,
+    grad: Tensor,
+    masks: Masks | None,
+    rectified: bool,
+    keys: Tensor | None = None,
+    bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The gradients to h and w, of all passes."""
     passes = 1 if keys is None else keys.shape[1]
@@ -117,9 +148,10 @@ def backward(
         return to_h, torch.zeros_like(w)
     inner = _inner(hidden)
     _backward[chunks, hidden // inner, replicas](
-        h, w, grad, to_h, parts, *_pointers(masks, h, keys), num_rows, chunks,
+        h, h if bias is None else bias, w, grad, to_h, parts, *_pointers(masks, h, keys), num_rows, chunks,
         PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
-        STEPS=chunk // rows, INNER=inner, DROP=masks is not None, RECTIFIED=rectified, num_warps=4, **LAUNCH,
+        STEPS=chunk // rows, INNER=inner, ELU=bias is not None, DROP=masks is not None, RECTIFIED=rectified,
+        num_warps=4, **LAUNCH,
     )  # fmt: skip
     return to_h, parts.sum(1)
 
@@ -143,6 +175,11 @@ def _kept(row, first, k1, k2, least, HIDDEN: tl.constexpr, INNER: tl.constexpr):
 
 
 @jit
+def _elu(x):
+    return tl.where(x > 0, x, tl.exp(x) - 1)  # NaN stays NaN
+
+
+@jit
 def _keys(keys, number):
     """The two keys of a mask."""
     k1 = tl.load(keys + 2 * number).to(tl.uint32, bitcast=True)
@@ -151,9 +188,9 @@ def _keys(keys, number):
 
 @jit
 def _forward(
-    h, w, out, keys, leasts, scale, num_rows,
+    h, bias, w, out, keys, leasts, scale, num_rows,
     PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    INNER: tl.constexpr, DROP: tl.constexpr,
+    INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -175,6 +212,8 @@ def _forward(
         for first in range(0, HIDDEN, INNER):
             inner = first + tl.arange(0, INNER)
             tile = tl.load(h + row[:, None] * HIDDEN + inner[None, :], real, other=0.0)
+            if ELU:
+                tile = _elu(tile + tl.load(bias + replica * HIDDEN + inner)[None, :])
             if DROP:
                 tile = tl.where(_kept(row, first, k1, k2, least, HIDDEN, INNER), tile, 0.0)
             weight = tl.load(w + inner[:, None] * WIDTH + column[None, :], there, other=0.0)
@@ -185,9 +224,9 @@ def _forward(
 
 @jit
 def _backward(
-    h, w, grad, to_h, to_w, keys, leasts, scale, num_rows, chunks,
+    h, bias, w, grad, to_h, to_w, keys, leasts, scale, num_rows, chunks,
     PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    STEPS: tl.constexpr, INNER: tl.constexpr, DROP: tl.constexpr, RECTIFIED: tl.constexpr,
+    STEPS: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr, RECTIFIED: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(2).to(tl.int64)
     chunk = tl.program_id(0)
@@ -209,6 +248,8 @@ def _backward(
         there = real[:, None] & (column < WIDTH)[None, :]
         place = row[:, None] * HIDDEN + inner[None, :]
         tile = tl.load(h + place, real[:, None], other=0.0)
+        if ELU:
+            tile = tl.where(real[:, None], _elu(tile + tl.load(bias + replica * HIDDEN + inner)[None, :]), 0.0)
         total = tl.zeros([ROWS, INNER], h.dtype.element_ty)
         for number in tl.static_range(PASSES):
             slope = grad + row * (PASSES * WIDTH) + number * WIDTH
@@ -226,6 +267,8 @@ def _backward(
             sums = tl.dot(tl.trans(seen), slopes, sums, input_precision="ieee", out_dtype=h.dtype.element_ty)
         if RECTIFIED:
             total = tl.where(tile > 0, total, 0.0)
+        if ELU:
+            total = tl.where(tile > 0, total, total * (tile + 1))
         tl.store(to_h + place, total, real[:, None])
     to_w += (replica * chunks + chunk) * HIDDEN * WIDTH
     tl.store(to_w + inner[:, None] * WIDTH + column[None, :], sums * factor, (column < WIDTH)[None, :])

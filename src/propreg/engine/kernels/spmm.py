@@ -17,6 +17,7 @@ from propreg.engine.dropout import Masks
 from propreg.engine.kernels._hash import mask_settings
 from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.compact import kept_pairs
 from propreg.engine.kernels.segments import Segments, pairs, segments
 from propreg.engine.sparse import Pattern
 
@@ -33,13 +34,16 @@ class Tile(NamedTuple):
     replicas: int = 1
 
 
-def tile_for(work: Segments, width: int) -> Tile:
+def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     """The shape of work for a product; ``benchmarks/tile_shapes.py`` measures others."""
+    if dropped and width >= 128:
+        return Tile(2, 2, 128, 1)  # X of Physics: 28 µs, against 36 with tiles of 64 columns
     columns = min(power_of_two(width, least=4), 64)
     # Measured on an H200, µs per replica and product (Cora / Photo / Physics): wide tiles of 2 × 4 rows X 1.1 / – / 23,
     # Â 0.8 / 5.7 / 16, Xᵀ 1.4 / 43 / 32; larger programs that keep a slab in L1 take 1.4 to 2.4 times as long.
     if columns > 16:
-        return Tile(2, 4, columns, 1)
+        # Of short rows the indices are most of the latency: two replicas share them.
+        return Tile(2, 4, columns, 1, replicas=2 if work.nnz < 8 * len(work) else 1)
     return Tile(16, 4, columns, 1) if work.nnz < 8 * len(work) else Tile(8, 8, columns, 1)
 
 
@@ -83,20 +87,24 @@ def multiply(
     out = x.new_empty(replicas, work.num_rows, width)
     if not out.numel():
         return out
-    tile = tile or tile_for(work, width)
+    tile = tile or tile_for(work, width, masks is not None)
     alone = masks is not None or values.dim() == 2  # there is nothing that replicas share
     tile = tile._replace(replicas=1 if alone else min(tile.replicas, power_of_two(replicas)))
-    packed = pairs(work, values) if masks is None and x.dtype == values.dtype else None
+    packed, stops = pairs(work, values) if x.dtype == values.dtype else None, work.stop
+    own = packed is not None and masks is not None
+    if packed is not None and masks is not None:
+        packed, stops = kept_pairs(work, packed, masks)
     parts = x.new_empty(replicas, work.num_parts, width) if work.num_parts else out
     extras = tuple(x if t is None else t.contiguous() for t in (bias, addend, scale))
     flags = dict(zip(FLAGS, (bias is not None, relu, addend is not None, scale is not None), strict=True))
     _product[tiles(len(work), tile.segments), tiles(width, tile.columns), tiles(replicas, tile.replicas)](
-        x, values if packed is None else packed, work.inner, work.place, work.row, work.start, work.stop,
+        x, values if packed is None else packed, work.inner, work.place, work.row, work.start, stops,
         out, parts, *extras, x if masks is None else masks.keys, x if masks is None else masks.least,
-        len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts, replicas,
+        len(work), work.num_rows, work.num_inner, packed.shape[1] if own and packed is not None else work.nnz,
+        work.num_parts, replicas,
         WIDTH=width, SEGMENTS=tile.segments, ENTRIES=tile.entries, COLUMNS=tile.columns, REPLICAS=tile.replicas,
         MASKED=replicas % tile.replicas != 0 or width % tile.columns != 0,
-        PACKED=packed is not None, SHARED=values.dim() == 1, DROP=masks is not None, **flags,
+        PACKED=packed is not None, SHARED=values.dim() == 1 and not own, DROP=masks is not None and not own, **flags,
         num_warps=tile.warps, **LAUNCH,
     )  # fmt: skip
     add_parts(work, parts, out, extras, flags)
@@ -133,20 +141,25 @@ def _product(
     wanted = (column < WIDTH) & (replica < num_replicas)
     segment = first + tl.arange(0, SEGMENTS)
     real = segment < num_segments
+    if PACKED and not SHARED:
+        stops += first_replica * num_segments
     start, stop = tl.load(starts + segment, real, other=0), tl.load(stops + segment, real, other=0)
     row = tl.load(rows + segment, real, other=0)
     offsets = other * (num_inner * WIDTH) + column
     x += first_replica * num_inner * WIDTH
-    longest = longest_of(starts, stops, first, num_segments)
-    if PACKED:
+    if not SHARED:
+        values += first_replica * nnz
+    if PACKED and not SHARED:  # what dropout leaves of a segment can be of any length
+        longest, full = tl.max(stop - start, 0), tl.min(stop - start, 0) // ENTRIES * ENTRIES
+    else:
+        longest = longest_of(starts, stops, first, num_segments)
         full = full_of(starts, stops, first, num_segments, SEGMENTS, ENTRIES)
+    if PACKED:
         sums = packed_sums(x, offsets, wanted, values, start, stop, full, longest, WIDTH, ENTRIES, MASKED)
     else:
         k1, k2, least = 0, 0, 0
         if DROP:
             k1, k2, least = mask_settings(keys, leasts, first_replica)
-        if not SHARED:
-            values += first_replica * nnz
         sums = row_sums(
             x, offsets, wanted, values, inner, place, start, stop, longest, k1, k2, least, WIDTH, ENTRIES, DROP
         )

@@ -1,0 +1,143 @@
+"""Attention's coefficients, edge by edge, and the sums that they weigh: the same two kernels forward and backward.
+
+The coefficients are small beside what they weigh: one number an edge and head, computed once and written, so that the
+kernel that gathers does nothing else, and gathers nothing that was dropped. A coefficient has the sign of its score:
+the softmax itself is positive, and the backward pass wants the part of each sum whose score is positive.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# ruff: noqa: N803
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+from propreg.engine.kernels._hash import keep, mask_settings
+from propreg.engine.kernels._rows import longest_of
+from propreg.engine.kernels._triton import jit, tl
+
+
+@jit
+def edge_weights(
+    own, others, logs, deltas, inner, place, rows, owners, starts, stops, weights, totals, total_parts,
+    keys, leasts, scale, num_segments, num_rows, num_inner, nnz, num_parts,
+    HEADS: tl.constexpr, PADDED: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
+    SLOPE: tl.constexpr, DROP: tl.constexpr, ACROSS: tl.constexpr,
+):  # fmt: skip
+    """The coefficients of each segment's edges and heads, 0 where dropped.
+
+    Along rows ``own`` and ``logs`` are the row's. ACROSS, along columns, ``logs`` are the other end's, and the gradient
+    to the score that needs no gather, −Σ α leaky' δ over all edges, dropped or not, is summed beside it.
+    """
+    replica = tl.program_id(1).to(tl.int64)
+    first = tl.program_id(0) * SEGMENTS
+    segment = first + tl.arange(0, SEGMENTS)
+    head = tl.arange(0, PADDED)
+    real = segment < num_segments
+    start, stop = tl.load(starts + segment, real, other=0), tl.load(stops + segment, real, other=0)
+    there = real[:, None] & (head < HEADS)[None, :]
+    mine = tl.load(owners + segment, real, other=0)[:, None] * HEADS + head[None, :]
+    score_own = tl.load(own + replica * num_rows * HEADS + mine, there, other=0.0)[:, None, :]
+    log = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
+    if not ACROSS:
+        log += tl.load(logs + replica * num_rows * HEADS + mine, there, other=0.0)[:, None, :]
+    k1, k2, least, factor = 0, 0, 0, 1.0
+    if DROP:
+        k1, k2, least = mask_settings(keys, leasts, replica)
+        factor = tl.load(scale + replica).to(own.dtype.element_ty)
+    others += replica * num_inner * HEADS
+    weights += replica * nnz * HEADS
+    if ACROSS:
+        logs += replica * num_inner * HEADS
+        deltas += replica * num_inner * HEADS
+    sums = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
+    entry = start[:, None] + tl.arange(0, ENTRIES)[None, :]
+    for _ in range(0, longest_of(starts, stops, first, num_segments), ENTRIES):
+        inside = entry < stop[:, None]
+        other = tl.load(inner + entry, inside, other=0)
+        spot = other[:, :, None] * HEADS + head[None, None, :]
+        within = inside[:, :, None] & (head < HEADS)[None, None, :]
+        score = score_own + tl.load(others + spot, within, other=0.0)
+        if ACROSS:
+            log = tl.load(logs + spot, within, other=0.0)
+        weight = tl.exp(tl.where(within, tl.where(score > 0, score, SLOPE * score) - log, float("-inf")))
+        if ACROSS:
+            passed = weight * tl.load(deltas + spot, within, other=0.0)
+            sums -= tl.where(score > 0, passed, SLOPE * passed)
+        weight = tl.where(score > 0, weight, -weight) * factor
+        if DROP:
+            number = tl.load(place + entry, inside, other=0)
+            weight = tl.where(keep(head[None, None, :] * nnz + number[:, :, None], k1, k2, least), weight, 0.0)
+        tl.store(weights + entry[:, :, None] * HEADS + head[None, None, :], weight, within)
+        entry += ENTRIES
+    if ACROSS:
+        total = tl.sum(sums, 1)
+        row = tl.load(rows + segment, real, other=0)[:, None]
+        tl.store(totals + replica * num_rows * HEADS + row * HEADS + head[None, :], total, there & (row < num_rows))
+        if num_parts > 0:
+            part = replica * num_parts * HEADS + (row - num_rows) * HEADS + head[None, :]
+            tl.store(total_parts + part, total, there & (row >= num_rows))
+
+
+@jit
+def weighted_sums(
+    x, weights, inner, rows, starts, stops, out, out_parts, up, up_parts,
+    num_segments, num_rows, num_inner, nnz, num_parts,
+    HEADS: tl.constexpr, WIDTH: tl.constexpr, GROUP: tl.constexpr, COLUMNS: tl.constexpr,
+    SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, NEED: tl.constexpr,
+):  # fmt: skip
+    """Σ |weight| x over the edges of each segment, and the part of it with positive scores (NEED)."""
+    replica = tl.program_id(2).to(tl.int64)
+    first = tl.program_id(0) * SEGMENTS
+    lane = tl.arange(0, SEGMENTS * ENTRIES)
+    segment = first + lane // ENTRIES
+    head = tl.program_id(1) * GROUP + tl.arange(0, GROUP)[None, :]
+    column = tl.arange(0, COLUMNS)[None, None, :]
+    real = segment < num_segments
+    entry = tl.load(starts + segment, real, other=0) + lane % ENTRIES
+    stop = tl.load(stops + segment, real, other=0)
+    x += replica * num_inner * (HEADS * WIDTH)
+    weights += replica * nnz * HEADS
+    sums = tl.zeros([SEGMENTS * ENTRIES, GROUP, COLUMNS], x.dtype.element_ty)
+    ups = tl.zeros([SEGMENTS * ENTRIES, GROUP, COLUMNS], x.dtype.element_ty)
+    inside = entry < stop
+    other = tl.load(inner + entry, inside, other=0)
+    weight = tl.load(weights + entry[:, None] * HEADS + head, inside[:, None] & (head < HEADS), other=0.0)
+    for _ in range(0, longest_of(starts, stops, first, num_segments), ENTRIES):
+        entry += ENTRIES  # the next edges are under way while these rows are
+        inside = entry < stop
+        next_other = tl.load(inner + entry, inside, other=0)
+        next_weight = tl.load(weights + entry[:, None] * HEADS + head, inside[:, None] & (head < HEADS), other=0.0)
+        spot = (other[:, None] * HEADS + head)[:, :, None] * WIDTH + column
+        tile = tl.load(x + spot, (weight != 0)[:, :, None] & (column < WIDTH), other=0.0)
+        sums += tl.abs(weight)[:, :, None] * tile
+        if NEED:
+            ups += tl.maximum(weight, 0.0)[:, :, None] * tile
+        other, weight = next_other, next_weight
+    store_rows(
+        sums, rows, out, out_parts, first, num_segments, num_rows, num_parts, replica,
+        HEADS, WIDTH, GROUP, COLUMNS, SEGMENTS, ENTRIES,
+    )  # fmt: skip
+    if NEED:
+        store_rows(
+            ups, rows, up, up_parts, first, num_segments, num_rows, num_parts, replica,
+            HEADS, WIDTH, GROUP, COLUMNS, SEGMENTS, ENTRIES,
+        )  # fmt: skip
+
+
+@jit
+def store_rows(
+    sums, rows, out, parts, first, num_segments, num_rows, num_parts, replica,
+    HEADS: tl.constexpr, WIDTH: tl.constexpr, GROUP: tl.constexpr, COLUMNS: tl.constexpr,
+    SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
+):  # fmt: skip
+    """Add up the lanes [segments · entries, heads, columns] of each segment, into its row or its partial sum."""
+    total = tl.sum(tl.reshape(sums, [SEGMENTS, ENTRIES, GROUP * COLUMNS]), 1)
+    segment = first + tl.arange(0, SEGMENTS)
+    spread = tl.arange(0, GROUP * COLUMNS)
+    head, column = tl.program_id(1) * GROUP + spread // COLUMNS, spread % COLUMNS
+    row = tl.load(rows + segment, segment < num_segments, other=0)
+    place = row[:, None] * (HEADS * WIDTH) + (head * WIDTH + column)[None, :]
+    there = (segment < num_segments)[:, None] & ((head < HEADS) & (column < WIDTH))[None, :]
+    whole = (row < num_rows)[:, None]
+    tl.store(out + replica * num_rows * (HEADS * WIDTH) + place, total, there & whole)
+    if num_parts > 0:
+        part = place - num_rows * (HEADS * WIDTH)
+        tl.store(parts + replica * num_parts * (HEADS * WIDTH) + part, total, there & (row >= num_rows)[:, None])
