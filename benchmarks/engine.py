@@ -13,13 +13,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common import Record, arguments, show
+from common import Record, arguments, seconds, show
 from propreg.data.datasets import load_node_graph
 from propreg.data.graph import SparseFeatures
 from propreg.data.splits import official_splits
 from propreg.engine import Method, Model, Problem, Protocol, Replica
-from propreg.engine.batches import Options, bytes_per_replica, train_all
+from propreg.engine.batches import Options, train_all
 from propreg.engine.epoch import Epoch
+from propreg.engine.memory import bytes_per_replica
 from propreg.engine.state import begin
 
 GCN = Model("gcn")
@@ -138,12 +139,35 @@ def compare(name: str, model: Model, device: str, quick: bool) -> list[Record]:
         best = on_cores(data, model, method, 5 if quick else 20)
         records.append(Record(case, device, "engine, per replica", 1e3 * best, "ms", "serial", serial / best))
         return records
+    times = {}
     for replicas in _sizes(data, model, method, quick):
-        each = seconds_per_epoch(engine_epoch(data, model, method, replicas), device, 10) / replicas
-        metric = f"engine, per replica of {replicas}"
-        records.append(Record(case, device, metric, 1e6 * each, "µs", "serial", serial / each))
+        times[replicas] = seconds_per_epoch(engine_epoch(data, model, method, replicas), device, 10) / replicas
         torch.cuda.empty_cache()
+        metric, each = f"engine, per replica of {replicas}", times[replicas]
+        records.append(Record(case, device, metric, 1e6 * each, "µs", "serial", serial / each))
+    if model.name == "gcn":
+        least = bytes_that_move(data, model) / bandwidth()
+        fastest = min(times.values()) / least
+        records.append(Record(case, device, "limit by memory bandwidth", 1e6 * least, "µs", "engine over it", fastest))
     return records
+
+
+def bytes_that_move(data: Problem, model: Model) -> float:
+    """The least an epoch of a GCN replica reads and writes, where only caches and registers hold what is used again.
+
+    The hidden layer [N, H] ten times: X W written and read by Â, the layer written and read by the evaluation, by both
+    training passes (as one) and by the backward pass, its gradient written and read by Âᵀ, that written and read by Xᵀ.
+    The first weights eight times: read once, and Adam's four reads and three writes. Logits twenty times.
+    """
+    nodes, width, classes = data.num_nodes, model.hidden, data.num_classes
+    return 4.0 * (10 * nodes * width + 8 * int(data.features.shape[1]) * width + 20 * nodes * classes)
+
+
+def bandwidth() -> float:
+    """Bytes per second of a large copy."""
+    source = torch.empty(2**28, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * 4 * 2**28 / seconds(lambda: target.copy_(source), "cuda")
 
 
 def overhead(name: str, device: str) -> list[Record]:
@@ -178,8 +202,8 @@ def memory(name: str) -> list[Record]:
 def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
     free, _ = torch.cuda.mem_get_info()
     most = int(0.7 * free / bytes_per_replica(data, model, method))
-    wanted = (16, 64, 256) if quick else (1, 16, 64, 256, 512, 1024)
-    return [size for size in wanted if size <= most] or [most]
+    wanted = (16, 64, 256) if quick else (64, 128, 256, 512)
+    return [size for size in wanted if size <= most][-2:] or [most]
 
 
 def _wait(device: str) -> None:

@@ -5,10 +5,12 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from propreg.engine import Protocol
+from propreg.engine.state import Patience
 from propreg.engine.stopping import Stopper
 from strategies import thorough
 
@@ -147,6 +149,19 @@ def test_a_batch_is_judged_as_its_runs_are(batch: tuple[list[Counts], list[int],
         # Patience 0 of the strict rule is over with the first epoch: an increase cannot come in no epochs.
         expected = [alone(counts, p, max_epochs) for counts, p in zip(runs, patience, strict=True)]
         assert judged(rule, runs, patience, max_epochs) == expected  # type: ignore[arg-type]
+
+
+@thorough
+@given(batches())
+def test_the_rule_on_the_device_reports_the_same_epochs(batch: tuple[list[Counts], list[int], int]) -> None:
+    runs, patience, _ = batch
+    vals = torch.tensor([[val for val, _ in counts] for counts in runs])
+    for rule, alone in (("official", official), ("strict", strict)):
+        device, epochs = Patience.fresh(patience, torch.device("cpu")), [0] * len(runs)
+        for epoch in range(1, vals.shape[1] + 1):
+            for i in device.recorded(vals[:, epoch - 1], rule == "official").nonzero().flatten().tolist():
+                epochs[i] = epoch
+        assert epochs == [alone(c, p, vals.shape[1]).epoch for c, p in zip(runs, patience, strict=True)]
 
 
 @thorough

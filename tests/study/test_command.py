@@ -93,6 +93,8 @@ def test_export_import_merge_check(tmp_path: Path, store: Path) -> None:
     assert "200 runs, whole." in done.stdout
     made_by = json.loads((tmp_path / "a.provenance.json").read_text())
     assert made_by[0]["runs"] == 200
+    # Whoever trained them is still named after they went through another store.
+    assert json.loads((tmp_path / "b.provenance.json").read_text()) == made_by
 
 
 def test_a_merge_with_unequal_results_fails(tmp_path: Path, store: Path) -> None:

@@ -40,6 +40,7 @@ def export(
         from propreg.data._atomic import atomic_write
         from propreg.study.experiment import load_experiment
         from propreg.study.exported import write_export
+        from propreg.study.merging import provenance, sidecar
         from propreg.study.store import Store
 
         lines = [line for name in experiment or [] for line in load_experiment(name).lines]
@@ -47,9 +48,9 @@ def export(
                   for split in line.splits for seed in line.seeds}  # fmt: skip
         with Store(store, "read") as opened:
             rows = [row for row in opened.rows() if not experiment or row[:3] in wanted]
-            made_by = opened.sessions()
+            made_by = provenance(opened)
         write_export(file, rows)
-        beside = file.with_name(file.name.split(".")[0] + ".provenance.json")
+        beside = sidecar(file)
         with atomic_write(beside) as out:
             out.write((json.dumps(made_by, indent=1, sort_keys=True) + "\n").encode())
         typer.echo(f"{len(rows)} runs written to {file}, their provenance to {beside}.")

@@ -7,11 +7,12 @@ and each core trains a group of its own: that scales where threads inside one sm
 import os
 import queue
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
+from propreg.engine.memory import bytes_per_replica
 from propreg.engine.models import Network
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
@@ -31,6 +32,7 @@ class Options:
     batch: int | None = None  # replicas at a time; None: as many as fit
     workers: int | None = None  # CPU threads, one group each; None: all cores
     network: Network | None = None  # in place of the model's own
+    stop: Callable[[], bool] = lambda: False  # asked once an epoch; True ends the training, its unfinished runs lost
 
 
 def train_all(
@@ -66,24 +68,6 @@ def replicas_that_fit(problem: Problem, model: Model, method: Method) -> int:
     free, _ = torch.cuda.mem_get_info(problem.device)
     reusable = torch.cuda.memory_reserved(problem.device) - torch.cuda.memory_allocated(problem.device)
     return max(1, int(0.8 * (free + reusable) / bytes_per_replica(problem, model, method)))
-
-
-def bytes_per_replica(problem: Problem, model: Model, method: Method) -> int:
-    """An estimate of what one more replica adds to the peak: parameters with their optimiser, and activations."""
-    nodes, classes = problem.num_nodes, problem.num_classes
-    width = model.hidden * (model.heads if model.name == "gat" else 1)
-    inner = (model.layers - 2) * width * (width + 1) if model.name in ("gcn", "mlp") else 0
-    parameters = problem.features.shape[1] * width + inner + width * classes * max(model.out_heads, 1)
-    passes = 2 if method.second_pass else 1
-    hidden = 4 + 2 * passes * (model.layers - 1)  # the shared first layer and its gradient; per pass, kept and dropped
-    narrow = 12 * passes + (2 * model.steps if model.name == "appnp" else 0)
-    if model.name == "gat":
-        edges = problem.graph.edge_index.shape[1] + nodes
-        extra = 6 * passes * edges * (model.heads + model.out_heads)
-    else:
-        extra = problem.features.matrix.pattern.nnz * passes if model.input_dropout > 0 else 0
-    numbers = 5 * parameters + nodes * (hidden * width + narrow * classes) + extra
-    return int(numbers * torch.finfo(problem.dtype).bits // 8)
 
 
 @dataclass(frozen=True)
@@ -124,7 +108,7 @@ class _Job:
             keep_history=self.options.keep_history,
             keep_weights=self.options.keep_weights,
             network=self.options.network,
-            stop=self.stop.is_set,
+            stop=lambda: self.stop.is_set() or self.options.stop(),
             check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
         )
 

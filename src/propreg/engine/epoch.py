@@ -30,39 +30,56 @@ class Epoch:
         state: State,
         y: Tensor,
         *,
-        best: Literal["first", "latest"] | None = None,
+        remember: Literal["official", "strict"] | None = None,
         record: bool = False,
     ) -> None:
         self.network, self.regulariser, self.method, self.state, self.y = network, regulariser, method, state, y
-        self.best, self.record = best, record
-        self.restart()
+        self.remember, self.record = remember, record
+        self._warm = 0
+        self._stream: torch.cuda.Stream | None = None
+        self._recorded: tuple[torch.cuda.CUDAGraph, Numbers] | None = None
+        self._stale = True
 
     def restart(self) -> None:
-        """Forget what was recorded: the state's tensors are others now."""
-        self._warm = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
-        self._out: Numbers | None = None
+        """Record anew: the state's tensors are others now, and an epoch must run to make those that it keeps."""
+        self._stale, self._warm = True, min(self._warm, WARM_UP - 1)
 
     def __call__(self, number: int) -> Numbers:
         advance(self.state, self.method, number)
         if not self.record:
             return self._body(number)
-        if self._graph is None:
+        if self._stale:
             if self._warm < WARM_UP:
                 self._warm += 1
                 return self._body(number)
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._out = self._body(number)
-        self._graph.replay()
-        if self._out is None:
-            raise RuntimeError("a recorded epoch has no output.")
-        loss, val, test = self._out
+            self._recorded = self._capture(number)
+            self._stale = False
+        if self._recorded is None:
+            raise RuntimeError("nothing was recorded.")
+        graph, (loss, val, test) = self._recorded
+        graph.replay()
         return loss.clone(), val.clone(), test.clone()
+
+    def _capture(self, number: int) -> tuple[torch.cuda.CUDAGraph, Numbers]:
+        """Record an epoch into the memory that the last recording leaves.
+
+        ``torch.cuda.graph`` would give all unused memory back to the system first, and take it again a moment later:
+        too slow for a recording after every few replicas that leave.
+        """
+        graph = torch.cuda.CUDAGraph()
+        before = self._recorded  # alive until this recording ends: its memory is in use as long as someone shares it
+        self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
+        with torch.cuda.stream(self._stream):
+            graph.capture_begin(pool=None if before is None else before[0].pool())
+            out = self._body(number)
+            graph.capture_end()
+        torch.cuda.current_stream().wait_stream(self._stream)
+        return graph, out
 
     def _body(self, number: int) -> Numbers:
         begun = self.network.begin(self.state.parameters)
         val, test = correct(self.network, self.state, begun, self.y)
-        if self.best is not None and number > 1:  # weights that have made no step are never reported
-            remember(self.network, self.state, val, ties=self.best == "latest")
+        if self.remember is not None and number > 1:  # weights that have made no step are never reported
+            remember(self.network, self.state, val, official=self.remember == "official")
         return step(self.network, self.regulariser, self.method, self.state, begun), val, test

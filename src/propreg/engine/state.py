@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +22,29 @@ from propreg.engine.streams import generator, glorot, stream_key
 Judged = tuple[Tensor, Tensor]
 
 
+class Patience(NamedTuple):
+    """The stopping rule on the device: which epoch's weights are kept must not wait for the host. int64 [R]."""
+
+    patience: Tensor
+    best_val: Tensor
+    counter: Tensor
+
+    @staticmethod
+    def fresh(patience: list[int], device: torch.device) -> "Patience":
+        """Before the first epoch."""
+        given = torch.tensor(patience, device=device)
+        return Patience(given, torch.full_like(given, -1), torch.zeros_like(given))
+
+    def recorded(self, val: Tensor, official: bool) -> Tensor:
+        """Take one epoch's counts as :class:`propreg.engine.stopping.Stopper` does; who reports this epoch. [R]."""
+        live = (self.counter <= self.patience if official else self.counter < self.patience) | (self.best_val < 0)
+        better = live & (val > self.best_val)
+        recorded = better | (live & (val == self.best_val)) if official else better
+        self.best_val.copy_(torch.where(better, val, self.best_val))
+        self.counter.add_((live & ~recorded).long()).mul_((~better).long())
+        return recorded
+
+
 @dataclass
 class State:
     """The replicas that still train; ``number`` is each one's place in the input."""
@@ -36,7 +60,7 @@ class State:
     rates: dict[str, Rates]
     keys: MaskKeys
     counted: Tensor | None
-    best_val: Tensor
+    rule: "Patience"
     best: Parameters
 
     def keep(self, kept: NDArray[np.int64]) -> None:
@@ -50,7 +74,7 @@ class State:
         self.val = (self.val[0][index], self.val[1][index])
         self.test = (self.test[0][index], self.test[1][index])
         self.strength, self.current = self.strength[index], self.current[index]
-        self.best_val = self.best_val[index]
+        self.rule = Patience(*(t[index] for t in self.rule))
         self.rates = {place: rates.keep(index) for place, rates in self.rates.items()}
         self.counted = None if self.counted is None else self.counted[index]
         self.best = {name: p[index] for name, p in self.best.items()}
@@ -84,7 +108,7 @@ def begin(problem: Problem, network: Network, model: Model, replicas: Sequence[R
             "attention": Rates(vector([model.attention_dropout] * len(replicas))),
         },
         counted=_counted(problem, model, replicas),
-        best_val=torch.full((len(replicas),), -1, device=problem.device),
+        rule=Patience.fresh([r.patience for r in replicas], problem.device),
         best={},
     )
 

@@ -71,15 +71,14 @@ def correct(network: Network, state: State, begun: Tensor | None, y: Tensor) -> 
 
 
 @torch.no_grad()
-def remember(network: Network, state: State, val: Tensor, ties: bool) -> None:
-    """Keep the weights of replicas whose validation accuracy is the best so far (the latest of equals, with ties)."""
-    improved = val >= state.best_val if ties else val > state.best_val
-    torch.maximum(val, state.best_val, out=state.best_val)
+def remember(network: Network, state: State, val: Tensor, official: bool) -> None:
+    """Keep the weights of replicas that report this epoch, unless they have stopped."""
+    recorded = state.rule.recorded(val, official)
     beside: Parameters = getattr(network, "buffers", dict)()  # running statistics of a module of the caller's own
     for name, p in {**state.parameters, **beside}.items():
         if name not in state.best:
             state.best[name] = p.detach().clone()
-        wide = improved.view(-1, *([1] * (p.dim() - 1)))
+        wide = recorded.view(-1, *([1] * (p.dim() - 1)))
         state.best[name].copy_(torch.where(wide, p, state.best[name]))
 
 

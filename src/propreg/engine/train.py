@@ -6,7 +6,6 @@ the loss of step e and the accuracies after step e − 1.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 import torch
@@ -14,11 +13,14 @@ from torch import Tensor
 
 from propreg.engine.check import check
 from propreg.engine.epoch import Epoch
+from propreg.engine.memory import bytes_per_replica
 from propreg.engine.models import Network
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.state import State, begin
 from propreg.engine.stopping import Stopper
+
+RECORDING = 18_000_000_000  # bytes of replicas that an H200 trains for an epoch while it records one anew, some 30 ms
 
 
 def train(
@@ -54,10 +56,10 @@ def train(
     network, regulariser = network or problem.network(model), problem.regulariser(method)
     state = begin(problem, network, model, replicas, protocol)
     ledger = Ledger(problem, replicas, protocol, keep_history)
-    best: Literal["first", "latest"] = "latest" if protocol.rule == "official" else "first"
-    run = Epoch(network, regulariser, method, state, problem.y, best=best if keep_weights else None, record=record)
-    if keep_weights:
-        check_every = 1  # a run that has stopped must not go on to tie with its best weights and overwrite them
+    rule = protocol.rule if keep_weights else None
+    run = Epoch(network, regulariser, method, state, problem.y, remember=rule, record=record)
+    spare = RECORDING // bytes_per_replica(problem, model, method) if record else 0
+    wasted = 0
     waiting: list[tuple[Tensor, Tensor, Tensor]] = []
     loss, _, _ = run(1)
     for epoch in range(2, protocol.max_epochs + 2):
@@ -74,8 +76,10 @@ def train(
             yield ledger.result(i, state)
         if ledger.all_done():
             return
-        # Recording an epoch anew costs a few epochs: worth it only where many replicas leave.
-        if ledger.idle() > (len(state.number) // 8 if record else 0):
+        # Recording an epoch anew takes time: until those who have left have cost as much, they stay.
+        wasted += check_every * ledger.idle()
+        if wasted > spare:
+            wasted = 0
             kept = ledger.compact()
             state.keep(kept)
             loss = loss[torch.from_numpy(kept).to(loss.device)]

@@ -1,8 +1,10 @@
 """Taking in runs from an export or another store; equal keys with unequal results are reported, never overwritten."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from propreg.study.errors import StudyError
 from propreg.study.exported import read_export
@@ -42,12 +44,40 @@ def records(path: Path) -> Iterator[Record]:
             yield Record(Run(cell, split, seed), Outcome(*out), batch)
 
 
+def sidecar(path: Path) -> Path:
+    """The file beside an export that says where and with what its runs were made."""
+    return path.with_name(path.name.split(".")[0] + ".provenance.json")
+
+
+def made_by(path: Path) -> list[dict[str, Any]]:
+    """Who made the runs of an export or a store, as far as that is known."""
+    if is_store(path):
+        with Store(path, "read") as store:
+            return provenance(store)
+    try:
+        found = json.loads(sidecar(path).read_text())
+    except (OSError, ValueError):
+        return []  # runs are worth having without it
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def provenance(store: Store) -> list[dict[str, Any]]:
+    """Each session that trained runs of a store, also those that came with runs from elsewhere, once."""
+    found: dict[str, dict[str, Any]] = {}
+    for session in store.sessions():
+        earlier = session.pop("made_by", [])
+        for each in earlier or [session]:
+            if each.get("runs") or "taken_from" not in each:
+                found.setdefault(json.dumps(each, sort_keys=True), each)
+    return list(found.values())
+
+
 def take_in(store: Store, path: Path) -> Taken:
     """Add the runs of an export or a store, all or none of a file."""
     if path.exists() and path.resolve() == store.path.resolve():
         raise StudyError(f"{path} is the store itself: name another one to take runs from.")
     taken = Taken()
-    session = store.begin_session({"taken_from": path.name})
+    session = store.begin_session({"taken_from": path.name, "made_by": made_by(path)})
     with store.transaction():
         for record in records(path):
             if store.add_within(record, session):

@@ -3,7 +3,7 @@
 import json
 import platform
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,7 +16,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import Split
 from propreg.data.splits import grow_train, official_splits
 from propreg.engine.batches import CPU_GROUP, Options, train_all
-from propreg.engine.models import Draw, Network, Parameters, Weight
+from propreg.engine.models import Network
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Result
 from propreg.engine.step import nothing_dropped
@@ -25,28 +25,6 @@ from propreg.study.digest import PARTS
 from propreg.study.errors import Stopped, StudyError
 from propreg.study.record import Outcome, Record
 from propreg.study.run import Cell, Run
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A network that looks, once an epoch, whether to go on."""
-
-    inner: Network
-    stop: Callable[[], bool]
-
-    def weights(self) -> dict[str, Weight]:
-        """Those of the network."""
-        return self.inner.weights()
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """The network's, unless it is time to stop."""
-        if self.stop():
-            raise Stopped
-        return self.inner.begin(p)
-
-    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
-        """The network's."""
-        return self.inner.finish(p, begun, draw)
 
 
 class Trainer:
@@ -78,12 +56,14 @@ class Trainer:
         measured = cell.measure == "distance"
         on_cpu = self.device.type == "cpu"
         size = CPU_GROUP if on_cpu else None
-        options = Options(keep_weights=measured, network=Watched(network, stop), batch=size)
+        options = Options(keep_weights=measured, batch=size, stop=stop)
         runs = _needed(batch.runs, known, CPU_GROUP if on_cpu else len(batch.runs))
         replicas = [run.replica() for run in runs]
         for place, result in train_all(problem, cell.model, cell.method, replicas, cell.protocol, options):
             measures = _distances(problem, network, result) if measured else None
             yield Record(runs[place], _outcome(problem, result, measures), batch.id)
+        if stop():
+            raise Stopped
 
     def problem(self, runs: tuple[Run, ...]) -> Problem:
         """The graph of runs that share one, with the splits they need."""
