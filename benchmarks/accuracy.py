@@ -49,7 +49,7 @@ def main() -> None:
     options = arguments(__doc__.splitlines()[0] if __doc__ else "")
     names = ("cora",) if options.quick else tuple(EXPECTED)
     records = [record for name in names for record in compare(name, options.device, options.quick)]
-    show(records, options.device, options.json)
+    show(records, options.device, options.json, options.save)
     if torch.cuda.is_available() and not options.json:
         print(json.dumps({"peak GB": round(torch.cuda.max_memory_allocated() / 1e9, 2)}))
 

@@ -1,12 +1,15 @@
 """What every benchmark shares: timing, records, a table for people and ``--json`` for scripts."""
 
 import argparse
+import contextlib
 import json
+import os
 import platform
 import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 
@@ -29,6 +32,7 @@ def arguments(description: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="under a minute")
     parser.add_argument("--json", action="store_true", help="print a list of records instead of a table")
+    parser.add_argument("--save", type=Path, help="also write the records, and the machine they are of, to this file")
     default = "cuda" if torch.cuda.is_available() else "cpu"
     parser.add_argument("--device", default=default, choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=None, help="CPU threads (default: torch's own choice)")
@@ -66,11 +70,23 @@ def machine(device: str) -> str:
     """What the numbers were measured on, in words."""
     if device == "cuda":
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads, torch {torch.__version__}"
+    return f"{_processor()}, {os.cpu_count()} cores, torch {torch.__version__}"
 
 
-def show(records: list[Record], device: str, as_json: bool) -> None:
-    """Print the records: a list for scripts or a table for people."""
+def _processor() -> str:
+    """Its name where the system tells it."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def show(records: list[Record], device: str, as_json: bool, save: Path | None = None) -> None:
+    """Print the records: a list for scripts or a table for people; and write them to a file."""
+    if save:
+        found = {"machine": machine(device), "records": [asdict(r) for r in records]}
+        save.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     if as_json:
         print(json.dumps([asdict(r) for r in records], indent=1))
         return

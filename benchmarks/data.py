@@ -89,4 +89,4 @@ def records(quick: bool) -> list[Record]:
 
 if __name__ == "__main__":
     options = arguments("Loading datasets: time and memory.")
-    show(records(options.quick), "cpu", options.json)
+    show(records(options.quick), "cpu", options.json, options.save)

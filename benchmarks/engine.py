@@ -223,7 +223,7 @@ def main() -> None:
         records += overhead(name, device)
     if device == "cuda":
         records += memory("physics")
-    show(records, device, options.json)
+    show(records, device, options.json, options.save)
 
 
 if __name__ == "__main__":

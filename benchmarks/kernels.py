@@ -249,7 +249,7 @@ def main() -> None:
             records += measure(size, case, against_plain=not options.quick and size.replicas == 64)
         gc.collect()
         torch.cuda.empty_cache()
-    show(records, options.device, options.json)
+    show(records, options.device, options.json, options.save)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def main() -> None:
     else:
         sizes = [(20_000, 200_000, 16)] if options.quick else [(20_000, 200_000, c) for c in (7, 16, 47)]
     records = [record for size in sizes for record in compare(*size, options.device)]
-    show(records, options.device, options.json)
+    show(records, options.device, options.json, options.save)
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def main() -> None:
             ("Â Z", a, size.classes, False),
         ):
             records += sweep(size, name, matrix, width, transposed, best=4)
-    show(records, options.device, options.json)
+    show(records, options.device, options.json, options.save)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 Names are imported on first use (PEP 562), so that ``propreg --help`` need not load torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from propreg._lazy import lazy
 
 if TYPE_CHECKING:
     from propreg._baselines import confidence_penalty as confidence_penalty
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from propreg.data.splits import random_split as random_split
     from propreg.fitting.fit import fit as fit
     from propreg.fitting.result import FitResult as FitResult
+    from propreg.fitting.saved import load_model as load_model
 
 __version__ = "0.1.0"
 
@@ -45,17 +47,13 @@ _HOME = {
     "DataError": "data.errors",
     "fit": "fitting.fit",
     "FitResult": "fitting.result",
+    "load_model": "fitting.saved",
 }
 
 __all__ = [*_HOME, "__version__"]  # noqa: PLE0604  (strings all: the keys of the table above)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'propreg' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"propreg.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy("propreg", _HOME)
 
 
 def __dir__() -> list[str]:

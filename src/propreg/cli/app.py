@@ -1,4 +1,8 @@
-"""The ``propreg`` command and its subcommands."""
+"""The ``propreg`` command and its subcommands.
+
+Exit codes, the same for all of them: 0 done; 1 it failed, or something named was not found; 2 the command line was
+wrong; 130 interrupted, with what was finished kept; 141 whoever read the output (``| head``) stopped reading.
+"""
 
 from typing import Annotated
 
@@ -6,16 +10,24 @@ import typer
 
 from propreg import __version__
 from propreg.cli.data import app as data
+from propreg.cli.doctor import doctor
+from propreg.cli.figure import figure
+from propreg.cli.guard import EPILOG, GuardedGroup
+from propreg.cli.report import report
 from propreg.cli.run import run
 from propreg.cli.store import app as store
 from propreg.cli.study import reproduce, rerun, status
 from propreg.cli.table import table
+from propreg.cli.tsne import tsne
 
 app = typer.Typer(
     name="propreg",
+    cls=GuardedGroup,
     help="Propagation regularisation (P-reg) for graph neural networks.",
+    epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: rich takes longer to import than everything else together
 )
 
 
@@ -28,14 +40,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    debug: Annotated[  # looked at by GuardedGroup
+        bool, typer.Option("--debug", envvar="PROPREG_DEBUG", help="Show the traceback of an error.")
+    ] = False,
 ) -> None:
     """Propagation regularisation (P-reg) for graph neural networks."""
 
 
-app.command()(run)
-app.command()(reproduce)
-app.command()(status)
-app.command()(rerun)
-app.command()(table)
+app.command(short_help="Compare plain with regularised on a graph; write a page about it.")(run)
+app.command(short_help="Show what is there, and what mends what is missing.")(doctor)
+app.command(short_help="Train the runs of experiments that the store does not have yet.")(reproduce)
+app.command(short_help="Show how much of an experiment is done, and how long the rest takes.")(status)
+app.command(short_help="Train a stored run again, and compare.")(rerun)
+app.command(short_help="Print a table of the paper from recorded runs.")(table)
+app.command(short_help="Draw a figure of the paper from recorded runs.")(figure)
+app.command(short_help="Write the study, or a run, as one HTML page.")(report)
+app.command(short_help="Train the runs of fig-tsne again, and lay their outputs out.")(tsne)
 app.add_typer(store, name="store")
 app.add_typer(data, name="data")

@@ -10,12 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
+from propreg.cli.complete import datasets
 from propreg.cli.convert import convert
 
 app = typer.Typer(help="The benchmark datasets, and your own graph.", no_args_is_help=True)
 app.command()(convert)
 
-Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all of them if none is named.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(help="Datasets; all of them if none is named.", autocompletion=datasets)
+]
+Name = Annotated[str, typer.Argument(help="A dataset.", autocompletion=datasets)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Root = Annotated[
     Path | None,
@@ -46,7 +50,7 @@ def list_(root: Root = None, as_json: Json = False) -> None:
 
 
 @app.command()
-def info(name: Annotated[str, typer.Argument(help="A dataset.")], root: Root = None, as_json: Json = False) -> None:
+def info(name: Name, root: Root = None, as_json: Json = False) -> None:
     """Show what is known of a dataset: counts, sources, licence, content digests."""
     from propreg.data.facts import catalogue_facts
 

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from propreg.cli.complete import experiments
+
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
     from propreg.study.experiment import Line
     from propreg.study.runner import Progress, Report
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
-Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.")]
+Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
 Only = Annotated[
     list[str] | None, typer.Option(help="Only a part, for example dataset=cora,model=gcn,method=preg-reference.")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propreg.cli.complete import experiments
 from propreg.cli.study import DEFAULT_STORE, Only, one_sentence
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Format(StrEnum):
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="An experiment, for example table1.")],
+    name: Annotated[str, typer.Argument(help="An experiment, for example table1.", autocompletion=experiments)],
     format: Annotated[Format, typer.Option(help="How it is written.")] = Format.text,
     only: Only = None,
     runs: Annotated[

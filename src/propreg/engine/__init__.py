@@ -3,8 +3,9 @@
 Names are imported on first use (PEP 562), so that who only names runs (:mod:`propreg.engine.spec`) need not load torch.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from propreg._lazy import lazy
 
 if TYPE_CHECKING:
     from propreg.engine.batches import Options as Options
@@ -30,12 +31,7 @@ _HOME = {
 __all__ = [*_HOME]  # noqa: PLE0604  (strings all: the keys of the table above)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'propreg.engine' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"propreg.engine.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy("propreg.engine", _HOME)
 
 
 def __dir__() -> list[str]:

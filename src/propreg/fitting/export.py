@@ -1,6 +1,7 @@
 """A trained replica as an ordinary PyG module: it needs no propreg to run, and costs nothing extra at inference."""
 
 import itertools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,18 +13,25 @@ from propreg.engine.spec import Model
 Weights = Mapping[str, Tensor]
 
 
-def as_module(model: Model, weights: Weights, dropout: float) -> nn.Module:
-    """A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` and these weights, in evaluation mode."""
-    module = untrained_module(model, _sizes(model, weights), dropout)
+def as_module(model: Model, weights: Weights, dropout: float, *, weighted: bool = False) -> nn.Module:
+    """A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` and these weights, in evaluation mode.
+
+    Trained on a ``weighted`` graph, it takes ``edge_weight`` as a third argument.
+    """
+    module = untrained_module(model, _sizes(model, weights), dropout, weighted=weighted)
     module.load_state_dict(_state(model, weights))
     return module.eval()
 
 
-def untrained_module(model: Model, sizes: tuple[int, int], dropout: float) -> nn.Module:
+def untrained_module(model: Model, sizes: tuple[int, int], dropout: float, *, weighted: bool = False) -> nn.Module:
     """The architecture in PyG's layers, for ``sizes`` = (features, classes)."""
-    from torch_geometric.nn import APPNP, GATConv, GCNConv, Sequential
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # PyG still uses torch.jit when it is imported
+        from torch_geometric.nn import APPNP, GATConv, GCNConv, Sequential
 
     features, classes = sizes
+    arguments = "x, edge_index, edge_weight" if weighted else "x, edge_index"
+    spread = f"{arguments} -> x"
     steps: list[Any] = [(nn.Dropout(model.input_dropout), "x -> x")] if model.input_dropout else []
     if model.name == "gat":
         wide, rate = model.heads * model.hidden, model.attention_dropout
@@ -33,17 +41,43 @@ def untrained_module(model: Model, sizes: tuple[int, int], dropout: float) -> nn
             (nn.Dropout(dropout), "x -> x"),
             (GATConv(wide, classes, heads=model.out_heads, concat=False, dropout=rate), "x, edge_index -> x"),
         ]
-        return Sequential("x, edge_index", steps)  # type: ignore[no-any-return]
+        return Sequential(arguments, steps)  # type: ignore[no-any-return]
     widths = [features, *[model.hidden] * (model.layers - 1), classes]
     for i, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):
         if i:
             steps += [(nn.ReLU(), "x -> x"), (nn.Dropout(dropout), "x -> x")]
         convolution = model.name == "gcn"
         layer = GCNConv(fan_in, fan_out) if convolution else nn.Linear(fan_in, fan_out)
-        steps.append((layer, "x, edge_index -> x" if convolution else "x -> x"))
+        steps.append((layer, spread if convolution else "x -> x"))
     if model.name == "appnp":
-        steps.append((APPNP(model.steps, model.teleport), "x, edge_index -> x"))
-    return Sequential("x, edge_index", steps)  # type: ignore[no-any-return]
+        steps.append((APPNP(model.steps, model.teleport), spread))
+    return Sequential(arguments, steps)  # type: ignore[no-any-return]
+
+
+def state_shapes(model: Model, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of the module's state, without building it.
+
+    Example:
+        >>> state_shapes(Model("mlp", hidden=4), (8, 3))["module_3.weight"]
+        (3, 4)
+    """
+    (features, classes), start = sizes, 1 if model.input_dropout else 0
+    shapes: dict[str, tuple[int, ...]] = {}
+    if model.name == "gat":
+        wide = model.heads * model.hidden
+        first, last = f"module_{start}", f"module_{start + 3}"
+        shapes |= {f"{first}.lin.weight": (wide, features), f"{first}.bias": (wide,)}
+        shapes |= {f"{last}.lin.weight": (model.out_heads * classes, wide), f"{last}.bias": (classes,)}
+        for side in ("att_src", "att_dst"):
+            shapes[f"{first}.{side}"] = (1, model.heads, model.hidden)
+            shapes[f"{last}.{side}"] = (1, model.out_heads, classes)
+        return shapes
+    widths = [features, *[model.hidden] * (model.layers - 1), classes]
+    for i, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):
+        name = f"module_{start + 3 * i}"
+        shapes[f"{name}.lin.weight" if model.name == "gcn" else f"{name}.weight"] = (fan_out, fan_in)
+        shapes[f"{name}.bias"] = (fan_out,)
+    return shapes
 
 
 def _sizes(model: Model, weights: Weights) -> tuple[int, int]:

@@ -7,10 +7,10 @@ from propreg.engine.spec import Result
 
 
 class Progress:
-    """Counts finished runs and shows the best validation accuracy so far."""
+    """Counts finished runs; shows the time left and the validation accuracy so far, plain and at the best strength."""
 
     def __init__(self, total: int, wanted: bool | None) -> None:
-        self.best = 0.0
+        self._scores: dict[float, list[float]] = {}
         self._bar: Any = None
         if wanted is False:
             return
@@ -21,10 +21,18 @@ class Progress:
         except ModuleNotFoundError:
             return
         console = Console(stderr=True)
-        if wanted or console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Rich(*columns, console=console)
-            self._task = self._bar.add_task("training", total=total)
+        if not (wanted or console.is_terminal):
+            return
+        columns = (
+            BarColumn(bar_width=12),
+            MofNCompleteColumn(),
+            TextColumn("runs,"),
+            # Runs come in groups: a short memory would make the time left jump.
+            TimeRemainingColumn(compact=True),
+            TextColumn("left{task.description}"),
+        )
+        self._bar = Rich(*columns, console=console, speed_estimate_period=300.0)
+        self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> "Progress":
         if self._bar is not None:
@@ -39,7 +47,18 @@ class Progress:
 
     def advance(self, result: Result) -> None:
         """One run more."""
-        self.best = max(self.best, result.val)
+        if not result.failed:
+            self._scores.setdefault(result.replica.strength, []).append(result.val)
         if self._bar is not None:
-            text = f"training (test {result.test:.1%}, best validation {self.best:.1%})"
-            self._bar.update(self._task, advance=1, description=text)
+            self._bar.update(self._task, advance=1, description=self.so_far())
+
+    def so_far(self) -> str:
+        """What the finished runs say, for example ``; validation 93.1 %, with mu 0.5 94.0 %``."""
+        means = {mu: sum(scores) / len(scores) for mu, scores in self._scores.items()}
+        most = max((len(scores) for scores in self._scores.values()), default=0)
+        above = [mu for mu in means if mu > 0 and 2 * len(self._scores[mu]) > most]  # not by luck of its first run
+        known = [f"{100 * means[0.0]:.1f} %"] if 0.0 in means else []
+        if above:
+            best = max(above, key=lambda mu: means[mu])
+            known.append(f"with mu {best:g} {100 * means[best]:.1f} %")
+        return f"; validation {', '.join(known)}" if known else ""

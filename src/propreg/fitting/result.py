@@ -1,16 +1,17 @@
 """What ``fit`` returns: the chosen strength, how it compares with the plain model, and the trained model."""
 
-import json
 import os
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
-from propreg.data._npz import write_npz
+from propreg.data.graph import Split
 from propreg.engine.spec import Model, Result
+from propreg.fitting.choosing import matched
+from propreg.fitting.methods import METHODS
 from propreg.statistics import Difference, Runs, Summary, paired, summarise
 
 
@@ -23,8 +24,13 @@ class FitResult:
         mus: All strengths tried, ascending, 0 first.
         val, test: Accuracy of every run at its reported epoch; NaN for a run that failed or was not finished.
         model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``.
-        runs: Every finished run, with its history.
+        runs: Every finished run, with its history, in the arrays' order.
         finished: False where the fit was interrupted.
+        method, preset: The regulariser.
+        splits: The splits, by name, in the arrays' order.
+        predicted: The classes that the runs without a regulariser (key 0) and with the chosen strength predict for all
+            nodes, int64 [splits, seeds, nodes]; −1 where a run failed or was not finished.
+        dropout: Of the training.
 
     Example:
         >>> import propreg
@@ -42,56 +48,74 @@ class FitResult:
     runs: tuple[Result, ...]
     architecture: Model | None
     finished: bool = True
+    method: str = "preg"
+    preset: str = "paper"
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    predicted: Mapping[float, NDArray[np.int64]] = field(default_factory=dict)
+    dropout: float = 0.5
 
     @property
     def plain(self) -> Summary:
         """Test accuracy of the plain model."""
-        return summarise(self._complete(0.0))
+        return self.at(0.0)
 
     @property
     def chosen(self) -> Summary:
         """Test accuracy at the chosen strength."""
-        return summarise(self._complete(self.mu))
+        return self.at(self.mu)
 
     @property
     def difference(self) -> Difference:
         """Chosen minus plain, on the same splits and seeds."""
-        return paired(self._complete(self.mu), self._complete(0.0))
+        return self.against_plain(self.mu)
 
     @property
     def helps(self) -> bool:
         """Whether validation accuracy chose a strength above 0."""
         return self.mu > 0
 
+    def at(self, mu: float) -> Summary:
+        """Test accuracy at one of the strengths, over its finished runs."""
+        return summarise(*matched(self.test[self.mus.index(mu)]))
+
+    def against_plain(self, mu: float) -> Difference:
+        """One of the strengths minus plain, on the splits and seeds that both have finished."""
+        return paired(*matched(self.test[self.mus.index(mu)], self.test[self.mus.index(0.0)]))
+
     def summary(self) -> str:
         """A few lines for people."""
-        plain, chosen, apart = self.plain, self.chosen, self.difference
-        lines = [
-            f"plain        {_percent(plain)}",
-            f"P-reg {self.mu:<6g} {_percent(chosen)}",
+        title = METHODS[self.method].title
+        wide = max(len("difference"), len(f"{title} {self.mu:g}")) + 2
+        lines = [f"{'plain':<{wide}} {_percent(self.plain)}"]
+        if not self.helps:
+            return "\n".join([*lines, "No strength did better on validation: the plain model was chosen."])
+        apart = self.difference
+        low, high = 100 * apart.low, 100 * apart.high
+        lines += [
+            f"{f'{title} {self.mu:g}':<{wide}} {_percent(self.chosen)}",
+            f"{'difference':<{wide}} {100 * apart.mean:+.2f} points [{low:+.2f}, {high:+.2f}], "
+            f"p = {apart.p_value:.3g}, better in {100 * apart.won:.0f} % of the paired runs",
         ]
-        if self.helps:
-            lines.append(
-                f"difference   {100 * apart.mean:+.2f} points [{100 * apart.low:+.2f}, {100 * apart.high:+.2f}], "
-                f"p = {apart.p_value:.3g}, better in {apart.won:.0%} of the paired runs"
-            )
-        else:
-            lines = [lines[0], "No strength did better on validation: the plain model was chosen."]
         return "\n".join(lines)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model's state and what is needed to build it again, as an npz without pickles."""
+        """Write the trained model to one file: its weights and how to build it again, as an npz without pickles.
+
+        :func:`propreg.load_model` reads it. The file is there whole or not at all, and equal models give equal bytes.
+
+        Args:
+            path: The file to make or replace; name it like ``model.npz``.
+
+        Raises:
+            ValueError: If the model is of your own making, whose code no file can hold: save its ``state_dict``.
+            DataError: If the file cannot be written.
+        """
+        from propreg.fitting.saved import write_model
+
         if self.architecture is None:
             raise ValueError("the model is of your own making: save its state_dict as you save your other models.")
-        settings: dict[str, Any] = {"architecture": asdict(self.architecture), "mu": self.mu}
-        arrays = {f"state/{name}": t.detach().cpu().numpy() for name, t in self.model.state_dict().items()}
-        text = np.frombuffer(json.dumps(settings, sort_keys=True).encode(), np.uint8)
-        write_npz(Path(path), {**{k.replace("/", "__"): v for k, v in arrays.items()}, "settings": text})
-
-    def _complete(self, mu: float) -> Runs:
-        runs = self.test[self.mus.index(mu)]
-        whole: Runs = runs[~np.isnan(runs).any(axis=1)]
-        return whole if whole.size else runs[:, ~np.isnan(runs).any(axis=0)]
+        about = {"method": self.method, "preset": self.preset, "mu": self.mu}
+        write_model(path, self.model, self.architecture, self.dropout, about)
 
 
 def _percent(s: Summary) -> str:

@@ -7,6 +7,7 @@ each on the same splits and seeds.
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from typing import Any, get_args
 
@@ -82,8 +83,9 @@ def experiment_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
+@cache
 def load_experiment(name: str) -> Experiment:
-    """Read and expand an experiment of the package.
+    """Read and expand an experiment of the package; once, since a page asks for the same ones again and again.
 
     Raises:
         StudyError: If there is none of this name; the message lists them.

@@ -1,0 +1,152 @@
+"""The numbers of the README, from the records: ``python benchmarks/readme.py`` writes them between its markers.
+
+What a record does not have is left out, or shown as a dash. ``--check`` changes nothing and fails where they differ.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from propreg.study.experiment import load_experiment
+from propreg.study.figures.words import DATASETS
+from propreg.study.results import Results, load_results
+from propreg.study.table import Row, table_rows
+
+ROOT = Path(__file__).resolve().parents[1]
+Records = dict[tuple[str, str], dict[str, Any]]
+
+
+def accuracies(results: Results) -> str:
+    """Plain, with P-reg and the paper's, for each model and dataset of Table 1."""
+    rows = {
+        (r.model, r.dataset, r.method): r
+        for r in table_rows(load_experiment("table1"), results)
+        if r.selection != "test" and r.preset in ("", "reference")
+    }
+    lines = ["| | " + " | ".join(DATASETS.values()) + " |", "|---" * (len(DATASETS) + 1) + "|"]
+    for model in ("gcn", "gat", "mlp"):
+        for title, method, paper in (
+            (model.upper(), "plain", False),
+            (f"{model.upper()} + P-reg", "preg", False),
+            ("*the paper's*", "preg", True),
+        ):
+            cells = [_cell(rows.get((model, name, method)), paper) for name in DATASETS]
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: Row | None, paper: bool) -> str:
+    mean, std = (None, None) if row is None else (row.paper_mean, row.paper_std) if paper else (row.mean, row.std)
+    text = "–" if mean is None else f"{mean:.1f}" if std is None else f"{mean:.1f} ± {std:.1f}"
+    return f"*{text}*" if paper else text
+
+
+def counts(results: Results) -> str:
+    """How much of the paper's Table 1 is recorded."""
+    wanted = [
+        r
+        for r in table_rows(load_experiment("table1"), results)
+        if r.selection != "test" and r.model in ("gcn", "gat", "mlp") and r.preset in ("", "reference", "paper", "mean")
+    ]
+    places = {(r.model, r.dataset, r.method): False for r in wanted}
+    for r in wanted:
+        places[r.model, r.dataset, r.method] |= r.mean is not None
+    complete = f"{sum(places.values())} of the {len(places)} places of the paper's Table 1 are complete"
+    return f"{len(results):,} runs are recorded so far, and {complete}; the tables say what is missing."
+
+
+def engine() -> str:
+    """Epochs of the serial loop and of the engine, on each machine that was measured."""
+    places = [("GCN", "Cora"), ("GCN", "Photo"), ("GCN", "CS"), ("GCN", "Physics"), ("GAT", "Cora"), ("GAT", "Physics")]
+    cases = [f"{model}+P-reg {name.lower()}" for model, name in places]
+    titles = [f"{model}, {name}" for model, name in places]
+    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
+    for name in ("engine-h200", "engine-cpu"):
+        found = _records(name)
+        if found is None:
+            continue
+        machine, records = found
+        fastest = {case: _fastest(records, case) for case in cases}
+        serial = {case: records.get((case, "serial epoch")) for case in cases}
+        lines += [
+            f"| {machine}: serial epoch | " + " | ".join(_time(serial[case]) for case in cases) + " |",
+            "| … engine, per replica | " + " | ".join(_time(fastest[case]) for case in cases) + " |",
+            "| … ratio | " + " | ".join(_ratio(fastest[case]) for case in cases) + " |",
+        ]
+    return "\n".join(lines)
+
+
+def term() -> str:
+    """The regulariser against the official way and against two bare products."""
+    lines = [
+        "| graph | machine | faster than official | over two bare products | peak memory, official / ours |",
+        "|---|---|---|---|---|",
+    ]
+    for name in ("regularizer-cpu", "regularizer-h200"):
+        found = _records(name)
+        if found is None:
+            continue
+        machine, records = found
+        for case in dict.fromkeys(case for case, _ in records):
+            values = [
+                _ratio(records.get((case, metric)))
+                for metric in ("speed-up", "time over bare products", "peak memory saved")
+            ]
+            lines.append(f"| {case} | {machine} | " + " | ".join(values) + " |")
+    return "\n".join(lines)
+
+
+def _fastest(records: Records, case: str) -> dict[str, Any] | None:
+    mine = [r for (name, metric), r in records.items() if name == case and metric.startswith("engine, per replica")]
+    return min(mine, key=lambda r: float(r["value"])) if mine else None
+
+
+def _time(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return "–"
+    value, unit = record["value"], record["unit"]
+    if value >= 1000:
+        value, unit = value / 1000, {"ms": "s", "µs": "ms"}[unit]
+    return f"{value:.3g} {unit}"
+
+
+def _ratio(record: dict[str, Any] | None) -> str:
+    return "–" if record is None else f"{record['ratio']:.3g}×"
+
+
+def _records(name: str) -> tuple[str, Records] | None:
+    path = ROOT / "results" / "benchmarks" / f"{name}.json"
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text())
+    return found["machine"], {(r["case"], r["metric"]): r for r in found["records"]}
+
+
+def filled(text: str) -> str:
+    """The README's text with every block between markers made anew."""
+    results = load_results(ROOT / "results")
+    blocks = {"accuracies": accuracies(results), "counts": counts(results), "engine": engine(), "term": term()}
+    for name, block in blocks.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        text, times = pattern.subn(lambda m, block=block: m[1] + block + "\n" + m[2], text)  # type: ignore[misc]
+        if times != 1:
+            raise SystemExit(f"README.md should have the markers of {name} once, but has them {times} times.")
+    return text
+
+
+def main() -> None:
+    """Write or check."""
+    path = ROOT / "README.md"
+    before = path.read_text()
+    after = filled(before)
+    if "--check" in sys.argv[1:]:
+        if after != before:
+            raise SystemExit("README.md does not show what results/ holds: run python benchmarks/readme.py.")
+        return
+    path.write_text(after)
+
+
+if __name__ == "__main__":
+    main()

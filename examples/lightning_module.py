@@ -1,0 +1,39 @@
+"""P-reg in a Lightning module: the training step is the plain loop's, the line that matters is marked."""
+
+import lightning
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
+
+import propreg
+
+
+class Net(lightning.LightningModule):
+    def __init__(self, mu: float) -> None:
+        super().__init__()
+        self.mu, self.regulariser = mu, propreg.PReg()
+        self.first, self.second = GCNConv(64, 64), GCNConv(64, 10)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = F.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+        return self.second(h, edge_index)  # type: ignore[no-any-return]
+
+    def training_step(self, data: Data) -> Tensor:
+        z = self(data.x, data.edge_index)
+        loss = F.cross_entropy(z[data.train_mask], data.y[data.train_mask])
+        return loss + self.mu * self.regulariser(z, data.edge_index)  # type: ignore[no-any-return]  # ← this line
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.parameters(), lr=0.01)
+
+
+data = propreg.load_dataset("digits", split=0)
+lightning.seed_everything(0, verbose=False)
+quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+trainer = lightning.Trainer(max_epochs=40, accelerator="cpu", **quiet)  # type: ignore[arg-type]
+trainer.fit(net := Net(mu=0.5), DataLoader([data], batch_size=1))
+right = net.eval()(data.x, data.edge_index).argmax(-1) == data.y
+print(f"test accuracy {right[data.test_mask].float().mean():.1%}")

@@ -1,0 +1,27 @@
+"""Names that are imported on first use (PEP 562): a package then costs nothing until something of it is needed."""
+
+import importlib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package whose names live in the modules ``homes`` says.
+
+    Example:
+        >>> get = lazy("propreg", {"__version__": "_version_of_nothing"})
+        >>> get("unknown")
+        Traceback (most recent call last):
+        ...
+        AttributeError: module 'propreg' has no attribute 'unknown'
+    """
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return get

@@ -1,0 +1,83 @@
+"""How a command ends: exit codes, one sentence per error, tracebacks only when asked for, quiet pipes."""
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+EPILOG = """Start with propreg run: it needs no download and takes less than a minute.
+
+Exit codes: 0 done; 1 it failed, or something named was not found; 2 the command line was wrong;
+130 interrupted (Ctrl-C; what was finished is kept); 141 whoever read the output stopped reading."""
+FAILED, INTERRUPTED, UNREAD = 1, 130, 141
+
+# Errors whose message is a sentence for people: ours are ValueErrors and ImportErrors, the system's have a strerror.
+_SENTENCES = (ValueError, TypeError, ImportError)
+
+
+class GuardedGroup(TyperGroup):
+    """The top command: what its commands raise becomes one sentence and an exit code."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take ``--debug`` also after the command's name, where people write it when something has failed."""
+        end = args.index("--") if "--" in args else len(args)
+        if "--debug" in args[:end]:
+            args = ["--debug", *(a for a in args[:end] if a != "--debug"), *args[end:]]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        debug = bool(ctx.params.get("debug"))
+        try:
+            value = super().invoke(ctx)
+            sys.stdout.flush()  # here, where a closed pipe is caught, and not when Python ends
+            return value
+        except BrokenPipeError:
+            _drop_output()
+            raise typer.Exit(UNREAD) from None
+        except KeyboardInterrupt:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+        except (typer.Exit, typer.Abort) as end:
+            if debug and end.__cause__ is not None:
+                traceback.print_exception(end.__cause__)
+            raise
+        except Exception as error:
+            if hasattr(error, "exit_code"):  # a wrong command line: typer says so
+                raise
+            if debug:
+                traceback.print_exc()
+            else:
+                typer.echo(sentence(error), err=True)
+            raise typer.Exit(FAILED) from None
+
+
+def sentence(error: Exception) -> str:
+    """What an error says to people.
+
+    Example:
+        >>> sentence(ValueError("mu must be a number."))
+        'mu must be a number.'
+        >>> sentence(FileNotFoundError(2, "No such file or directory", "a.npz"))
+        'a.npz: No such file or directory.'
+        >>> sentence(KeyError("x"))
+        "propreg failed (KeyError: 'x'): run it again with --debug to see where, and please report it."
+    """
+    message = " ".join(str(error).split())
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return "There is not enough memory: use a smaller graph, fewer --splits and --seeds, or --device cpu."
+    if isinstance(error, _SENTENCES) and message:
+        return message
+    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"propreg failed ({said}): run it again with --debug to see where, and please report it."
+
+
+def _drop_output() -> None:
+    """Send what is still in the buffers nowhere, so that Python does not complain about it when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,88 @@
+"""``propreg report``: the study, or a run, as one HTML page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from propreg.cli.study import DEFAULT_STORE, one_sentence
+from propreg.cli.table import RESULTS
+
+DEFAULT = Path("propreg-report")
+PAGE = "index.html"
+OURS = b'<meta name="generator" content="propreg '
+
+
+def report(
+    source: Annotated[
+        Path | None,
+        typer.Argument(help="A folder that propreg run wrote, or its run.json; without it, the page is of the study."),
+    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to; made if need be.")] = DEFAULT,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="For the study: a store, an export, or a folder of exports; default results/, then the store."
+        ),
+    ] = None,
+) -> None:
+    """Write one self-contained HTML page: every table and figure of the paper from recorded runs, or a run of yours."""
+    with one_sentence():
+        from propreg.study.errors import StudyError
+
+        target = output / PAGE
+        _check_target(target)
+        if source is None:
+            from propreg.report.study_html import study_page
+
+            page = study_page(results or (RESULTS if RESULTS.is_dir() else DEFAULT_STORE))
+        elif results is not None:
+            raise StudyError("--results is for the study's page: leave it out, or leave out the run.")
+        else:
+            from propreg.report.run_html import run_page
+            from propreg.running.record import read_record
+
+            page = run_page(read_record(_record(source)))
+        _write(target, page)
+    typer.echo(f"Written to {target} ({len(page.encode()) / 1e6:.1f} MB): open it in a browser.")
+    if open_:
+        import webbrowser
+
+        webbrowser.open(target.resolve().as_uri())
+
+
+def _record(source: Path) -> Path:
+    """The run.json that is meant."""
+    from propreg.study.errors import StudyError
+
+    file = source / "run.json" if source.is_dir() else source
+    if not file.is_file():
+        raise StudyError(
+            f"There is no run at {source}: give a folder that propreg run wrote, or name recorded runs with --results."
+        )
+    return file
+
+
+def _check_target(target: Path) -> None:
+    """Say before any work is done that a page of somebody else's would be lost."""
+    from propreg.study.errors import StudyError
+
+    if target.is_dir() or (target.exists() and OURS not in target.read_bytes()[:4096]):
+        raise StudyError(f"{target} was not written by propreg and stays: choose another folder with -o.")
+    if target.parent.exists() and not target.parent.is_dir():
+        raise StudyError(f"{target.parent} is no folder: choose another with -o.")
+
+
+def _write(target: Path, page: str) -> None:
+    from propreg.data._atomic import atomic_write
+    from propreg.study.errors import StudyError
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StudyError(
+            f"{target.parent}: cannot be made: {error.strerror or error}; choose another with -o."
+        ) from error
+    with atomic_write(target) as file:
+        file.write(page.encode())

@@ -1,0 +1,28 @@
+"""``propreg tsne``: the outputs behind figure 3, laid out in the plane."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from propreg.cli.study import Device, one_sentence
+
+
+def tsne(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The record to write, for example results/tsne.json.gz.")
+    ],
+    device: Device = "auto",
+) -> None:
+    """Train the runs of fig-tsne again, lay their outputs out with t-SNE, and write a small record for the figure."""
+    with one_sentence():
+        from propreg.study.errors import StudyError
+        from propreg.study.training import Trainer
+        from propreg.study.tsne import make_tsne
+        from propreg.study.tsne_record import write_tsne
+
+        if not output.parent.is_dir():
+            raise StudyError(f"There is no folder {output.parent}: make it first, or write elsewhere.")
+        record = make_tsne(Trainer(device), say=lambda text: typer.echo(text, err=True))
+        write_tsne(output, record)
+        typer.echo(f"{len(record.clouds)} methods with {len(record.clouds[0].runs)} seeds written to {output}.")

@@ -1,0 +1,79 @@
+"""Which strength is chosen, and which runs the comparison is made of, also where not all are finished."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from propreg.engine.spec import Result
+from propreg.statistics import Runs
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Accuracies [strengths, splits, seeds]; NaN where a run failed or is not finished."""
+
+    val: Runs
+    test: Runs
+    failed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, results: list[Result | None], shape: tuple[int, int, int]) -> "Scores":
+        """From results in the arrays' order."""
+        val, test, failed = np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape, np.bool_)
+        for place, result in enumerate(results):
+            if result is None:
+                continue
+            failed.flat[place] = result.failed
+            if not result.failed:
+                val.flat[place], test.flat[place] = result.val, result.test
+        return cls(val, test, failed)
+
+
+def choose(scores: Scores) -> int:
+    """The strength with the highest mean validation accuracy; of equal ones the smaller.
+
+    A strength with a failed run is not chosen. Where runs are missing, the strengths are compared on the splits and
+    seeds that all of them have; where there are none of those, only strengths that have all of theirs count.
+
+    Example:
+        >>> val = np.array([[[0.5], [0.6]], [[0.7], [np.nan]]])  # the second strength lacks its second split
+        >>> choose(Scores(val, val, np.zeros(val.shape, bool)))
+        1
+    """
+    strengths = len(scores.val)
+    val, sound = scores.val.reshape(strengths, -1), ~scores.failed.reshape(strengths, -1).any(axis=1)
+    shared = ~np.isnan(val[sound]).any(axis=0)
+    means = np.full(strengths, np.nan)
+    if sound.any() and shared.any():
+        means[sound] = val[sound][:, shared].mean(axis=1)
+    else:
+        means = np.where(sound, val.mean(axis=1), np.nan)
+    if np.isnan(means).all():
+        raise RuntimeError(
+            "nothing can be chosen: no strength has all of its runs; let the fit run for longer."
+            if sound.any()
+            else "at every strength a run's loss became NaN or infinite: lower lr, or scale the features to about 1."
+        )
+    return int(np.nanargmax(np.round(means, 12)))
+
+
+def matched(*runs: Runs) -> tuple[Runs, ...]:
+    """The same arrays [splits, seeds], cut to runs that all of them have, whole splits where there are any.
+
+    Where no split is whole, whole seeds; where there are none of those either, one run of each split that has one: the
+    statistics resample splits, so that a split must not count by how many of its seeds happened to be finished.
+
+    Example:
+        >>> [a.tolist() for a in matched(np.array([[1.0], [2.0]]), np.array([[3.0], [np.nan]]))]
+        [[[1.0]], [[3.0]]]
+    """
+    there = ~np.any([np.isnan(r) for r in runs], axis=0)
+    splits, seeds = there.all(axis=1), there.all(axis=0)
+    if splits.any():
+        return tuple(r[splits] for r in runs)
+    if seeds.any():
+        return tuple(r[:, seeds] for r in runs)
+    some = there.any(axis=1)
+    first = there.argmax(axis=1)
+    return tuple(r[some, first[some]][:, None] for r in runs)

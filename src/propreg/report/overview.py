@@ -1,0 +1,168 @@
+"""The first screen: does P-reg help, and does the paper hold?"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from propreg.report.names import dataset_name, model_name
+from propreg.report.study import Place, Section, Study
+from propreg.statistics import Difference
+from propreg.study.paper import paper_number
+from propreg.study.presets import named_model
+from propreg.study.table import Row
+
+VERDICTS = ("reproduced", "higher", "lower", "cannot tell", "not recorded")
+_STEPS = (0.5, 1.5, 3.0)  # points: where the tint of a difference becomes stronger
+
+
+@dataclass(frozen=True)
+class Square:
+    """A model on a dataset: what P-reg adds to the plain model, ours and the paper's."""
+
+    place: Place
+    row: Row
+    apart: Difference | None
+    paper: float | None
+
+    @property
+    def tone(self) -> str:
+        """A class for its tint: how much, and whether the interval leaves out 0."""
+        if self.apart is None:
+            return "unknown"
+        if self.apart.low <= 0 <= self.apart.high:
+            return "even"
+        strength = 1 + sum(abs(self.apart.mean) >= step for step in _STEPS)
+        return f"{'gain' if self.apart.mean > 0 else 'loss'}-{strength}"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """P-reg in one preset: models from top to bottom, datasets from left to right."""
+
+    preset: str
+    datasets: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Square | None, ...]], ...]
+
+    @property
+    def squares(self) -> list[Square]:
+        """Those that are in the experiment."""
+        return [square for _, row in self.rows for square in row if square is not None]
+
+    @property
+    def known(self) -> list[Difference]:
+        """The differences that are recorded."""
+        return [square.apart for square in self.squares if square.apart is not None]
+
+    @property
+    def better(self) -> int:
+        """Where the interval of the difference lies above 0."""
+        return sum(apart.low > 0 for apart in self.known)
+
+    @property
+    def worse(self) -> int:
+        """Where the interval of the difference lies below 0."""
+        return sum(apart.high < 0 for apart in self.known)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of a table's printed numbers got which verdict, each number counted once."""
+
+    section: str
+    title: str
+    counts: tuple[tuple[str, int], ...]
+
+    @property
+    def total(self) -> int:
+        """All numbers that the paper prints there and that the study has a line for."""
+        return sum(count for _, count in self.counts)
+
+    @property
+    def recorded(self) -> int:
+        """Those with a verdict."""
+        return self.total - dict(self.counts)["not recorded"]
+
+
+def matrices(study: Study) -> list[Matrix]:
+    """One per preset of P-reg in Table 1, the official code's first, since the paper's numbers come from it."""
+    section = study.section("table1")
+    if section is None:
+        return []
+    found = [_matrix(section, preset) for preset in ("reference", "paper")]
+    return [matrix for matrix in found if matrix.squares]
+
+
+def tallies(study: Study) -> list[Tally]:
+    """One per table that has numbers of the paper."""
+    return [found for section in study.sections if (found := _tally(section)).total]
+
+
+def add_up(all_of_them: Iterable[Tally]) -> dict[str, int]:
+    """The counts of several tables together."""
+    total: Counter[str] = Counter(dict.fromkeys(VERDICTS, 0))
+    for tally in all_of_them:
+        total.update(dict(tally.counts))
+    return dict(total)
+
+
+def help_words(matrix: Matrix | None, wanted: int) -> str:
+    """Whether P-reg helps, as far as the record goes."""
+    if matrix is None or not matrix.known:
+        return f"Nothing of Table 1 is recorded, so it cannot be told: 0 of {wanted:,} runs."
+    known, unsure = len(matrix.known), len(matrix.known) - matrix.better - matrix.worse
+    words = [
+        f"{'pair' if matrix.better == 1 else 'pairs'} of model and dataset surely more accurate with P-reg than "
+        f"without, {matrix.worse or 'none'} surely less."
+    ]
+    if unsure:
+        words.append(f"For {unsure} it cannot be told.")
+    if len(matrix.squares) > known:
+        words.append(f"{len(matrix.squares) - known} more of Table 1 are not recorded yet.")
+    return " ".join(words)
+
+
+def hold_words(held: dict[str, int]) -> str:
+    """Whether the paper holds, as far as the record goes."""
+    if held["not recorded"] == sum(held.values()):
+        return f"None of the paper’s {held['not recorded']} numbers has been rerun in this record."
+    words = [
+        "printed numbers come out within one point.",
+        f"{held['higher']} come out higher, {held['lower']} lower; {held['cannot tell']} scatter too much to tell.",
+    ]
+    if held["not recorded"]:
+        words.append(f"{held['not recorded']} are not recorded yet.")
+    return " ".join(words)
+
+
+def _matrix(section: Section, preset: str) -> Matrix:
+    mine = [p for p in section.places if p.line.method.method == "preg" and p.line.preset == preset]
+    datasets = list(dict.fromkeys(place.line.dataset for place in mine))
+    models = list(dict.fromkeys(place.line.model for place in mine))
+    at = {(place.line.model, place.line.dataset): _square(place, section.experiment.paper) for place in mine}
+    rows = tuple((model_name(model), tuple(at.get((model, name)) for name in datasets)) for model in models)
+    return Matrix(preset, tuple(map(dataset_name, datasets)), rows)
+
+
+def _square(place: Place, paper: str) -> Square:
+    line = place.line
+    with_preg = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
+    plain = paper_number(paper, line.model, "plain", "plain", line.dataset)
+    apart = None if with_preg is None or plain is None else with_preg[0] - plain[0]
+    return Square(place, place.rows[0], place.apart[0], apart)
+
+
+def _tally(section: Section) -> Tally:
+    """Of several lines for one printed number the first that is complete counts: it follows the paper most closely."""
+    found: dict[tuple[str, str, str], str] = {}
+    for place in section.places:
+        row, line = place.rows[0], place.line
+        if row.paper_mean is None:
+            continue
+        # A number belongs to a family, except where one table prints several of a family.
+        method = line.method.name if section.name == "table-phi" else line.method.method
+        key = (named_model(line.model)[0].name, method, line.dataset)
+        if found.setdefault(key, "not recorded") == "not recorded" and row.mean is not None:
+            found[key] = row.verdict
+    counts = Counter(found.values())
+    title = section.experiment.title.split(":")[0]
+    return Tally(section.name, title, tuple((name, counts[name]) for name in VERDICTS))

@@ -1,0 +1,147 @@
+"""The pictures of a run as plain data, drawn by the page and by Matplotlib alike: the parts are the study's."""
+
+import numpy as np
+
+from propreg.report.names import clip, dataset_name, method_name, model_name, strength
+from propreg.report.run_numbers import Numbers, summary
+from propreg.report.run_record import History, RunRecord
+from propreg.statistics import Runs, Summary
+from propreg.study.figures.parts import Figure, Level, Panel, Series, Value, number
+
+CHOSEN = "preg-reference"
+"""The key of the regularised model: P-reg's colour in all figures."""
+SPLITS = 40  # rows that can be told apart
+EPOCHS = 400  # points of a curve that can be told apart
+
+
+def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
+    """Accuracy against μ, paired differences, training curves; by the name of their file."""
+    return {
+        "accuracy-against-mu": _against_mu(record),
+        "paired-differences": _differences(record, found),
+        "training": _training(record),
+    }
+
+
+def _title(record: RunRecord, words: str) -> str:
+    return f"{words}: {model_name(record.model)} on {clip(dataset_name(record.dataset), 40)}"
+
+
+def _regularised(record: RunRecord, mu: float) -> str:
+    return f"{model_name(record.model)} + {method_name(record.method)}, μ = {strength(mu)}"
+
+
+def _against_mu(record: RunRecord) -> Figure:
+    mus, points = record.mus[1:], [summary(runs) for runs in record.test[1:]]
+    runs = tuple(int((~np.isnan(each)).sum()) for each in record.test[1:])
+    val = [summary(each) for each in record.val[1:]]
+    log = bool(mus) and mus[-1] / mus[0] > 150
+    plain = summary(record.test[0])
+    levels = [] if plain is None else [_level("plain", f"plain {model_name(record.model)}", plain)]
+    if record.mu:
+        levels.append(Level(CHOSEN, f"picked on validation: μ = {strength(record.mu)}", record.mu, axis="x"))
+    drawn = (
+        Series(
+            CHOSEN,
+            "test accuracy",
+            mus,
+            _means(points),
+            tuple(None if each is None else number(each.low) for each in points),
+            tuple(None if each is None else number(each.high) for each in points),
+            runs=runs,
+            of=record.test[0].size,
+        ),
+        Series("val", "validation accuracy", mus, _means(val)),
+    )
+    nothing = all(each.empty for each in drawn)
+    panel = Panel(
+        "",
+        "strength μ",
+        "accuracy in %",
+        drawn,
+        tuple(levels),
+        x_scale="log" if log else "linear",
+        x_view=None if log or not mus else (0.0, max(1.0, mus[-1])),
+        empty="no run with a strength above 0 is finished" if nothing else "",
+    )
+    about = "Mean accuracy of all runs at each strength μ; the band is the 95 % interval of the mean test accuracy."
+    return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
+
+
+def _differences(record: RunRecord, found: Numbers) -> Figure:
+    """By split, a dot for each seed; where there is one split, by seed."""
+    apart: Runs = record.test[record.mus.index(found.compared)] - record.test[0]
+    rows, names = (apart, [f"split {name}" for name in record.splits])
+    if len(record.splits) == 1:
+        rows, names = apart.T, [f"seed {i}" for i in range(record.seeds)]
+    rows, names = rows[:SPLITS], [clip(name, 24) for name in names[:SPLITS]]
+    places = [(row, float(x)) for row in range(len(rows)) for x in rows[row] if not np.isnan(x)]
+    known = [[float(x) for x in row if not np.isnan(x)] for row in rows]
+    means = tuple(number(sum(row) / len(row)) if row else None for row in known)
+    each = Series(
+        "plain",
+        "each seed",
+        tuple(number(x) for _, x in places),
+        tuple(float(row) for row, _ in places),
+        kind="points",
+    )
+    several = rows.shape[1] > 1
+    mean = Series(
+        CHOSEN, "mean" if several else "difference", means, tuple(float(i) for i in range(len(rows))), kind="points"
+    )
+    nothing = mean.empty or not found.compared
+    panel = Panel(
+        "",
+        "points of test accuracy above the plain model",
+        "",
+        (each, mean) if several else (mean,),
+        (Level("plain", f"plain {model_name(record.model)}", 0.0, axis="x"),),
+        y_names=tuple(names),
+        empty="no pair of runs, plain and regularised, is finished" if nothing else "",
+    )
+    what = _regularised(record, found.compared)
+    about = f"{what}, less the plain model of the same split and seed. Right of the line, the regulariser won."
+    return _figure("paired-differences", _title(record, "Paired differences"), about, (panel,))
+
+
+def _training(record: RunRecord) -> Figure:
+    panels = []
+    for name, label in (("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")):
+        drawn = [
+            _curve(key, said, run, name)
+            for key, said, which in (
+                ("plain", f"plain {model_name(record.model)}", "plain"),
+                (CHOSEN, _regularised(record, record.mu), "chosen"),
+            )
+            if which == "plain" or record.mu
+            for run in record.histories[which]
+        ]
+        nothing = all(each.empty for each in drawn)
+        panels.append(Panel("", "epoch", label, tuple(drawn), empty="no training was recorded" if nothing else ""))
+    about = "A few trainings, epoch by epoch, without and with the regulariser, on the same splits and seeds."
+    return _figure("training", _title(record, "Training"), about, tuple(panels), columns=3)
+
+
+def _curve(key: str, label: str, run: History, name: str) -> Series:
+    values: tuple[float | None, ...] = getattr(run, name)
+    scale = 1.0 if name == "loss" else 100.0
+    kept = sorted({round(i) for i in np.linspace(0, len(values) - 1, min(len(values), EPOCHS))}) if values else []
+    ys = [values[i] for i in kept]
+    return Series(
+        key,
+        label,
+        tuple(float(run.epoch[i]) for i in kept),
+        tuple(None if y is None else number(scale * y) for y in ys),
+    )
+
+
+def _means(found: list[Summary | None]) -> tuple[Value, ...]:
+    return tuple(None if each is None else number(each.mean) for each in found)
+
+
+def _level(key: str, label: str, found: Summary) -> Level:
+    return Level(key, label, float(number(found.mean) or 0.0), number(found.low), number(found.high))
+
+
+def _figure(name: str, title: str, about: str, panels: tuple[Panel, ...], columns: int = 1) -> Figure:
+    return Figure(name, title, about, "", "", (), (), panels, columns)

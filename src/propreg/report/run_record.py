@@ -1,0 +1,189 @@
+"""The record of a run (``run.json``, version 1, see :mod:`propreg.running.record`), checked field by field.
+
+A record is a file, and a file may hold anything: what is wrong is said in one sentence, and text is made such that
+HTML and XML can hold it. Escaping is not done here, but where text becomes a page.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from propreg.data.errors import DataError
+from propreg.report.names import clean, clip
+from propreg.statistics import Runs
+
+NAME, NOTE = 120, 1000  # letters of a name and of a remark that are kept
+MOST = {"mus": 1000, "splits": 10_000, "seeds": 10_000, "classes": 10_000, "notes": 100, "runs": 50}
+
+
+@dataclass(frozen=True)
+class History:
+    """One training, epoch by epoch; accuracies are fractions, what is not known is None."""
+
+    epoch: tuple[int, ...]
+    loss: tuple[float | None, ...]
+    val: tuple[float | None, ...]
+    test: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """A run as the page needs it: accuracies in per cent, arrays [strengths, splits, seeds] with NaN for None."""
+
+    dataset: str
+    graph: dict[str, float | None]
+    model: str
+    method: str
+    preset: str
+    mus: tuple[float, ...]
+    splits: tuple[str, ...]
+    seeds: int
+    val: Runs
+    test: Runs
+    epochs: Runs
+    mu: float
+    finished: bool
+    device: str
+    seconds: float
+    classes: tuple[str, ...]
+    notes: tuple[str, ...]
+    histories: dict[str, tuple[History, ...]]
+    confusion: dict[str, tuple[tuple[int, ...], ...]] | None
+
+
+def read_run(record: Mapping[str, Any]) -> RunRecord:
+    """Check a record.
+
+    Raises:
+        DataError: If a field is missing or is not what it should be; the sentence names it.
+    """
+    if record.get("format") != "propreg run" or record.get("version") != 1:
+        raise DataError("This is no record of a run of version 1: give the run.json that propreg run wrote.")
+    mus = tuple(_number("mus", value, 0.0) for value in _list(record, "mus", MOST["mus"]))
+    splits = tuple(_text("splits", value) for value in _list(record, "splits", MOST["splits"]))
+    seeds = int(_number("seeds", _field(record, "seeds"), 1.0))
+    mu = _number("mu", _field(record, "mu"), 0.0)
+    if not mus or mus[0] != 0 or list(mus) != sorted(set(mus)) or mu not in mus:
+        raise _wrong("mus", "rise from 0 and hold the chosen mu")
+    if not splits or seeds > MOST["seeds"]:
+        raise _wrong("splits", "name at least one split")
+    shape = (len(mus), len(splits), seeds)
+    classes = tuple(_text("classes", value) for value in _list(record, "classes", MOST["classes"]))
+    return RunRecord(
+        dataset=_text("dataset", _field(record, "dataset")),
+        graph=_graph(_field(record, "graph")),
+        model=_text("model", _field(record, "model")),
+        method=_text("method", _field(record, "method")),
+        preset=_text("preset", record.get("preset") or ""),
+        mus=mus,
+        splits=splits,
+        seeds=seeds,
+        val=100 * _runs(record, "val", shape, 1.0),
+        test=100 * _runs(record, "test", shape, 1.0),
+        epochs=_runs(record, "epochs", shape, math.inf),
+        mu=mu,
+        finished=_field(record, "finished") is True,
+        device=_text("device", _field(record, "device")),
+        seconds=_number("seconds", _field(record, "seconds"), 0.0),
+        classes=classes,
+        notes=tuple(_text("notes", value, NOTE) for value in _list(record, "notes", MOST["notes"])),
+        histories=_histories(_field(record, "histories")),
+        confusion=_confusion(record.get("confusion"), len(classes)),
+    )
+
+
+def _wrong(name: str, should: str) -> DataError:
+    return DataError(f"The record's {name} should {should}: the file is damaged, run propreg run again.")
+
+
+def _field(record: Mapping[str, Any], name: str) -> Any:
+    if name not in record:
+        raise _wrong(name, "be there")
+    return record[name]
+
+
+def _list(record: Mapping[str, Any], name: str, most: int) -> list[Any]:
+    value = _field(record, name)
+    if not isinstance(value, list | tuple) or len(value) > most:
+        raise _wrong(name, f"be a list of at most {most}")
+    return list(value)
+
+
+def _number(name: str, value: Any, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e300:
+        raise _wrong(name, f"be a number of at least {least:g}")
+    return float(value)
+
+
+def _text(name: str, value: Any, length: int = NAME) -> str:
+    if not isinstance(value, str):
+        raise _wrong(name, "be text")
+    return clip(clean(value).strip(), length) or "(no name)"
+
+
+def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], most: float) -> Runs:
+    try:
+        found = np.array(_field(record, name), np.float64)  # None becomes NaN
+    except (TypeError, ValueError):
+        raise _wrong(name, "hold numbers, one for each strength, split and seed") from None
+    if found.shape != shape:
+        raise _wrong(name, f"have a number for each strength, split and seed, {' × '.join(map(str, shape))}")
+    if np.isinf(found).any() or (found < 0).any() or (found > most).any():
+        raise _wrong(name, f"lie between 0 and {most:g}" if most < math.inf else "not be below 0")
+    return found
+
+
+def _graph(value: Any) -> dict[str, float | None]:
+    if not isinstance(value, Mapping):
+        raise _wrong("graph", "be an object")
+    names = ("nodes", "edges", "features", "classes", "homophily", "isolated")
+    return {name: None if value.get(name) is None else _number(f"graph.{name}", value[name], 0.0) for name in names}
+
+
+def _histories(value: Any) -> dict[str, tuple[History, ...]]:
+    if not isinstance(value, Mapping):
+        raise _wrong("histories", "be an object")
+    found = {}
+    for which in ("plain", "chosen"):
+        runs = value.get(which, [])
+        if not isinstance(runs, list | tuple) or len(runs) > MOST["runs"]:
+            raise _wrong("histories", f"hold at most {MOST['runs']} runs each")
+        found[which] = tuple(map(_history, runs))
+    return found
+
+
+def _history(value: Any) -> History:
+    if not isinstance(value, Mapping):
+        raise _wrong("histories", "hold objects")
+    loss, val, test = (_curve(value.get(name)) for name in ("loss", "val", "test"))
+    if not len(loss) == len(val) == len(test):
+        raise _wrong("histories", "have as many losses as accuracies")
+    epoch = _curve(value["epoch"]) if "epoch" in value else tuple(float(i + 1) for i in range(len(loss)))
+    if len(epoch) != len(loss) or None in epoch:
+        raise _wrong("histories", "have an epoch for each loss")
+    return History(tuple(int(each or 0) for each in epoch), loss, val, test)
+
+
+def _curve(value: Any) -> tuple[float | None, ...]:
+    if not isinstance(value, list | tuple) or len(value) > 100_000:
+        raise _wrong("histories", "hold lists")
+    # A loss that became NaN or infinite may be written as such: it is as unknown as null.
+    return tuple(
+        float(v) if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) else None for v in value
+    )
+
+
+def _confusion(value: Any, classes: int) -> dict[str, tuple[tuple[int, ...], ...]] | None:
+    if value is None:
+        return None
+    try:
+        found = {which: np.array(value[which], np.int64) for which in ("plain", "chosen")}
+    except (TypeError, ValueError, KeyError, OverflowError):
+        raise _wrong("confusion", "be null, or tables of counts named plain and chosen") from None
+    for table in found.values():
+        if table.shape != (classes, classes) or (table < 0).any():
+            raise _wrong("confusion", f"be tables of {classes} × {classes} counts, or null")
+    return {which: tuple(tuple(int(n) for n in row) for row in table) for which, table in found.items()}

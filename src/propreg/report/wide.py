@@ -1,0 +1,96 @@
+"""A table as the paper prints it: a row per model and method, a column per dataset."""
+
+from dataclasses import dataclass
+
+from propreg.report.names import dataset_name, method_name, model_name
+from propreg.report.study import Place, Section
+from propreg.statistics import Difference
+from propreg.study.table import Row
+
+SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "cannot tell": "?"}
+PICKS = {"none": "", "validation": "μ picked on validation", "test": "μ best on test"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What stands in one place of the table."""
+
+    place: Place
+    row: Row
+    apart: Difference | None
+
+    @property
+    def kind(self) -> str:
+        """A word for the style sheet: that of the verdict."""
+        return "missing" if self.row.mean is None else self.row.verdict.replace(" ", "-") or "unjudged"
+
+    @property
+    def change(self) -> str:
+        """Whether it is surely better or worse than the plain model, a word for the style sheet."""
+        if self.apart is None or self.apart.low <= 0 <= self.apart.high:
+            return "unsure"
+        return "better" if self.apart.mean > 0 else "worse"
+
+    @property
+    def sign(self) -> str:
+        """That of the verdict, empty where there is none."""
+        return SIGNS.get(self.row.verdict, "")
+
+
+@dataclass(frozen=True)
+class WideRow:
+    """A model with a method, at a way of picking the strength."""
+
+    model: str
+    method: str
+    selection: str
+    label: str
+    entries: tuple[Entry | None, ...]
+
+    @property
+    def model_label(self) -> str:
+        """The model for people."""
+        return model_name(self.model)
+
+    @property
+    def picked(self) -> str:
+        """How the strength was picked, in words."""
+        return PICKS[self.selection]
+
+
+@dataclass(frozen=True)
+class WideTable:
+    """The whole table; ``datasets`` are pairs of a name and the same for people."""
+
+    datasets: tuple[tuple[str, str], ...]
+    rows: tuple[WideRow, ...]
+
+
+def widen(section: Section) -> WideTable:
+    """The lines of an experiment side by side; models keep the order in which they come."""
+    datasets = list(dict.fromkeys(place.line.dataset for place in section.places))
+    found: dict[tuple[str, str, str, str], dict[str, Entry]] = {}
+    for place in section.places:
+        line = place.line
+        for row, apart in zip(place.rows, place.apart, strict=True):
+            key = (line.model, line.method.method, place.label, row.selection)
+            found.setdefault(key, {})[line.dataset] = Entry(place, row, apart)
+    # Not simply in the order they are met: where the first dataset lacks runs, its best-on-test row is met late.
+    models = list(dict.fromkeys(key[0] for key in found))
+    labels = list(dict.fromkeys((key[0], key[2]) for key in found))
+    rows = [
+        WideRow(model, method, selection, label, tuple(entries.get(name) for name in datasets))
+        for (model, method, label, selection), entries in found.items()
+    ]
+    rows.sort(key=lambda r: (models.index(r.model), labels.index((r.model, r.label)), list(PICKS).index(r.selection)))
+    return WideTable(tuple((name, dataset_name(name)) for name in datasets), tuple(rows))
+
+
+def choices(sections: list[Section]) -> dict[str, list[tuple[str, str]]]:
+    """What the filters offer: every dataset, model and family of methods, by name and for people."""
+    lines = [place.line for section in sections for place in section.places]
+    return {
+        "dataset": [(name, dataset_name(name)) for name in dict.fromkeys(line.dataset for line in lines)],
+        "model": [(name, model_name(name)) for name in dict.fromkeys(line.model for line in lines)],
+        "method": [(name, method_name(name)) for name in dict.fromkeys(line.method.method for line in lines)],
+    }

@@ -1,0 +1,50 @@
+"""A run as one JSON document, ``run.json``: all that the page and the figures are made of.
+
+Version 1. Accuracies are fractions; ``val``, ``test`` and ``epochs`` are indexed [mu][split][seed], with null where a
+run failed or was not finished. Reading one needs neither torch nor NumPy.
+
+=============  ========================================================================================================
+``format``     ``"propreg run"``; ``version``: 1; ``propreg``: the version that wrote it
+``dataset``    the dataset's or graph's name
+``graph``      ``nodes``, ``edges`` (linked pairs), ``features``, ``classes``, ``homophily`` (or null), ``isolated``
+``model``      and ``method``, ``preset``, ``mus`` (0 first), ``splits`` (names), ``seeds`` (how many), ``mu`` (chosen)
+``finished``   false where the run was interrupted; ``device``; ``seconds``; ``settings`` of the training
+``classes``    the classes' names
+``notes``      remarks in plain words; the first is the verdict
+``histories``  ``plain`` and ``chosen``: a few runs of the same splits, each ``epoch``, ``loss``, ``val``, ``test``
+``confusion``  ``plain`` and ``chosen``: [class][predicted], test nodes of all runs that both have; or null
+=============  ========================================================================================================
+"""
+
+import json
+import os
+from typing import Any
+
+from propreg.data.errors import DataError
+
+FORMAT, VERSION = "propreg run", 1
+MAX_BYTES = 64 << 20
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a ``run.json``.
+
+    Raises:
+        DataError: If there is none, it is damaged, no record of a run, or of a newer propreg.
+    """
+    try:
+        if os.path.getsize(path) > MAX_BYTES:
+            raise DataError(f"{path}: is larger than {MAX_BYTES} bytes, and no record of a run.")
+        with open(path, encoding="utf-8") as file:
+            record = json.load(file)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: is no JSON: it is damaged, run propreg run again.") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise DataError(f"{path}: is no record of a run: give the folder that propreg run wrote.")
+    if record.get("version") != VERSION:
+        raise DataError(f"{path}: has version {record.get('version')!r:.20}, but {VERSION} is read: update propreg.")
+    return record

@@ -1,0 +1,94 @@
+"""Whether the regulariser helps on this graph, in one plain sentence."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from propreg.fitting.choosing import Scores, choose, matched
+from propreg.fitting.methods import METHODS
+from propreg.statistics import Difference, Summary, paired, summarise
+
+if TYPE_CHECKING:
+    from propreg.fitting.result import FitResult
+
+SURE = 1 / 16  # the smallest p that the paper's five splits can give
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``kind``, the sentence, and what it rests on (None: there is nothing to compare)."""
+
+    kind: Literal["helps", "does not help", "cannot tell", "harms"]
+    sentence: str
+    pair: "Pair | None"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The plain model and a strength, on the splits and seeds that both have finished."""
+
+    mu: float
+    plain: Summary
+    other: Summary
+    difference: Difference
+    units: int  # independent comparisons: splits, or seeds where there is one split
+
+
+def pair(result: "FitResult", mu: float) -> Pair | None:
+    """Compare a strength with the plain model, None where they have no run in common."""
+    other, plain = matched(result.test[result.mus.index(mu)], result.test[0])
+    if not other.size:
+        return None
+    count = len(other) if len(other) > 1 else other.size
+    return Pair(mu, summarise(plain), summarise(other), paired(other, plain), count)
+
+
+def judge(result: "FitResult") -> Verdict:
+    """Compare the chosen strength with the plain model; where that was chosen, the best of the others.
+
+    It helps where validation chose it, the 95 % interval of the difference on the test nodes lies above 0, and p is at
+    most 1/16, as sure as five splits can be.
+    """
+    title, compared = METHODS[result.method].title, result.mu or best_above_zero(result)
+    found = None if compared is None else pair(result, compared)
+    if found is None:
+        sentence = f"It cannot be told whether {title} helps: there is no pair of finished runs to compare."
+        return Verdict("cannot tell", sentence, None)
+    apart = found.difference
+    said = f"{points(apart.mean)} points of test accuracy (95 % interval {points(apart.low)} to {points(apart.high)})"
+    if not result.mu:
+        sentence = (
+            f"{title} does not help on this graph: no strength did better than the plain model on validation, so that "
+            f"the plain model was chosen. The best strength above 0, mu = {compared:g}, gives {said}."
+        )
+        return Verdict("does not help", sentence, found)
+    if apart.low > 0 and apart.p_value <= SURE:
+        return Verdict("helps", f"{title} helps on this graph: {said}.", found)
+    if apart.high < 0 and apart.p_value <= SURE:
+        sentence = f"{title} does not help on this graph: mu = {compared:g} did best on validation, but gives {said}."
+        return Verdict("harms", sentence, found)
+    sentence = f"It cannot be told whether {title} helps on this graph: {said}, p = {apart.p_value:.2g}."
+    return Verdict("cannot tell", sentence, found)
+
+
+def best_above_zero(result: "FitResult") -> float | None:
+    """The strength above 0 with the best validation accuracy, None where no strength can be chosen."""
+    val = result.val[1:]
+    if not len(val):
+        return None
+    failed = np.isnan(val) & result.finished  # of a fit that was not interrupted, only failed runs are missing
+    try:
+        return result.mus[1 + choose(Scores(val, result.test[1:], failed))]
+    except RuntimeError:
+        return None
+
+
+def points(share: float) -> str:
+    """A difference of accuracies in points, with its sign.
+
+    Example:
+        >>> points(0.0123), points(-0.00001)
+        ('+1.23', '−0.00')
+    """
+    return f"{100 * share:+.2f}".replace("-", "−")

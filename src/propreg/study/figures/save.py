@@ -1,0 +1,73 @@
+"""Writing a figure as SVG, PNG or PDF: the same figure is the same bytes."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from propreg.data._atomic import atomic_write
+from propreg.study.errors import StudyError
+from propreg.study.figures.parts import Figure
+
+SUFFIXES = (".svg", ".png", ".pdf")
+DPI = 200
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a picture of a figure, whole or not at all; its caption is in the file's description.
+
+    Raises:
+        StudyError: If the suffix is not one of the three, or the folder is not there.
+        ImportError: If Matplotlib is not installed.
+    """
+    check_path(path)
+    written = render(figure, path.suffix.lower())
+    with atomic_write(path) as file:
+        file.write(written)
+
+
+def check_path(path: Path) -> None:
+    """Say what is wrong with a place to write to, before any work is done."""
+    if path.suffix.lower() not in SUFFIXES:
+        came = f"{path.suffix!r} came" if path.suffix else f"{path.name!r} has none"
+        raise StudyError(f"A figure's file ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, but {came}.")
+    if not path.parent.is_dir():
+        raise StudyError(f"There is no folder {path.parent}: make it first, or write elsewhere.")
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """The bytes of a picture."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("Figures need Matplotlib: run pip install 'propreg[all]'.")
+    from propreg.study.figures.draw import draw
+
+    out = io.BytesIO()
+    with our_settings():
+        sheet = draw(figure)
+        sheet.savefig(out, format=suffix.removeprefix("."), dpi=DPI, metadata=_metadata(figure, suffix))
+    return out.getvalue()
+
+
+@contextmanager
+def our_settings() -> Iterator[None]:
+    """Matplotlib's settings for our figures, for as long as one is drawn; the user's come back afterwards."""
+    import matplotlib as mpl
+
+    from propreg.study.figures.style import SETTINGS
+
+    with mpl.rc_context():
+        mpl.rcdefaults()  # the user's own settings would make other bytes
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def _metadata(figure: Figure, suffix: str) -> dict[str, Any]:
+    """The title and the caption, and neither date nor version."""
+    if suffix == ".svg":
+        return {"Title": figure.title, "Description": figure.caption, "Creator": "propreg", "Date": None}
+    if suffix == ".pdf":
+        words = {"Title": figure.title, "Subject": figure.caption, "Creator": "propreg"}
+        return {**words, "Producer": None, "CreationDate": None}
+    return {"Title": figure.title, "Description": figure.caption, "Software": "propreg"}

@@ -1,0 +1,224 @@
+"""``propreg run``: what it prints, what it writes, and how it ends."""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import propreg
+from communities import communities
+from propreg.cli.app import app
+from propreg.data.own_npz import write_graph
+from propreg.data.pyg import to_data
+from propreg.engine import train_all
+from propreg.fitting.settings import number_of_seeds
+from propreg.running.settings import QUICK as QUICK_RUN
+from propreg.running.settings import THOROUGH, parse_mu
+from propreg.running.source import load_source
+
+QUICK = ["--mu", "0.2,0.5", "--splits", "2", "--seeds", "1", "--max-epochs", "8", "--device", "cpu"]
+GRAPH = communities(nodes=200)
+
+
+@pytest.fixture
+def graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A graph of the user's, in the folder where the command runs."""
+    monkeypatch.chdir(tmp_path)
+    write_graph("mine.npz", GRAPH)
+    return "mine.npz"
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["run", *arguments])
+
+
+def test_it_prints_a_table_and_writes_a_folder(graph: str) -> None:
+    done = run("--graph", graph, *QUICK)
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("communities: 200 nodes, ")
+    assert "Training 6 GCNs on" in done.stdout
+    folder = Path("propreg-run")
+    record = json.loads((folder / "run.json").read_text())
+    test = np.array(record["test"])
+    plain = next(line for line in lines if line.startswith("GCN, plain"))
+    assert f"{100 * test[0].mean():.2f} %" in plain
+    assert any(line.startswith("GCN + P-reg, mu = 0.") for line in lines)
+    assert any(line.startswith("difference") and "points" in line for line in lines)
+    assert "p = " in done.stdout
+    assert f"mu = {record['mu']:g}" in done.stdout
+    assert "Written to propreg-run:" in done.stdout
+    assert sorted(p.name for p in folder.iterdir()) == ["figures", "index.html", "model.npz", "run.json", "runs.csv"]
+    assert all(path.suffix == ".svg" for path in (folder / "figures").iterdir())
+    assert any((folder / "figures").iterdir())
+    assert "<html" in (folder / "index.html").read_text()
+    with open(folder / "runs.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 6
+    data = to_data(GRAPH)
+    assert propreg.load_model(folder / "model.npz")(data.x, data.edge_index).shape == (200, 3)
+    assert done.stderr == "", "no bar where there is no terminal"
+
+
+def test_what_is_printed_fits_a_terminal_and_has_no_colours(graph: str) -> None:
+    done = run("--graph", graph, "--method", "confidence_penalty", *QUICK)
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "\x1b" not in done.output
+
+
+def test_a_second_run_gets_a_folder_of_its_own(graph: str) -> None:
+    run("--graph", graph, *QUICK, "-o", "out")
+    before = (Path("out") / "run.json").read_bytes()
+    again = run("--graph", graph, *QUICK, "-o", "out", "--model", "mlp")
+    assert "out is there already and was left alone. Written to out-2:" in again.stdout
+    assert (Path("out") / "run.json").read_bytes() == before
+    over = run("--graph", graph, *QUICK, "-o", "out", "--model", "mlp", "--replace")
+    assert "Written to out:" in over.stdout
+    assert json.loads((Path("out") / "run.json").read_text())["model"] == "mlp"
+
+
+def test_a_folder_of_the_users_is_never_replaced(graph: str) -> None:
+    Path("out").mkdir()
+    (Path("out") / "index.html").write_text("mine")
+    done = run("--graph", graph, *QUICK, "-o", "out", "--replace")
+    assert done.exit_code == 1
+    assert "holds something that propreg did not write" in done.stderr
+    assert [p.name for p in Path("out").iterdir()] == ["index.html"]
+    assert (Path("out") / "index.html").read_text() == "mine"
+
+
+def test_it_says_plainly_that_it_does_not_help_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neighbours are of other classes, and features say all: agreeing with neighbours can only hurt."""
+    monkeypatch.chdir(tmp_path)
+    hostile = communities(nodes=300, same=0.0)
+    x = np.asarray(hostile.x) * 0.1
+    x[np.arange(300), hostile.y] += 1.0
+    write_graph("hostile.npz", type(hostile)("hostile", hostile.edge_index, x.astype(np.float32), hostile.y))
+    arguments = ["--model", "mlp", "--mu", "1,3", "--seeds", "1", "--max-epochs", "40", "--splits", "5"]
+    done = run("--graph", "hostile.npz", *arguments)
+    assert done.exit_code == 0
+    text = " ".join(done.stdout.split())
+    assert "P-reg does not help on this graph: no strength did better than the plain model on validation" in text
+    assert "0 % of the edges link nodes of the same class (33 % would be chance)" in text
+    assert "mu was picked on 90 validation nodes a split, fewer than 100" in text
+    assert "Chosen on validation: mu = 0, the plain model." in text
+    assert json.loads(Path("propreg-run/run.json").read_text())["mu"] == 0
+
+
+def _interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    def some(*arguments: Any) -> Any:
+        for number, item in enumerate(train_all(*arguments)):
+            if number == after:
+                raise KeyboardInterrupt
+            yield item
+
+    monkeypatch.setattr("propreg.fitting.fit.train_all", some)
+
+
+def test_an_interruption_writes_what_is_finished(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupted(monkeypatch, 4)
+    done = run("--graph", graph, *QUICK)
+    assert done.exit_code == 130
+    assert "interrupted: 4 of 6 trainings are finished" in " ".join(done.stdout.split())
+    record = json.loads(Path("propreg-run/run.json").read_text())
+    assert record["finished"] is False
+    assert Path("propreg-run/index.html").exists()
+    assert Path("propreg-run/model.npz").exists()
+
+
+def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _interrupted(monkeypatch, 0)
+    done = run("--graph", graph, *QUICK)
+    assert (done.exit_code, done.stderr) == (130, "Interrupted.\n")
+    assert not Path("propreg-run").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--dataset", "cors"], 1, "There is no dataset 'cors'. Did you mean 'cora'?"),
+        (["--graph", "nowhere"], 1, "nowhere: there is no such file or folder: check the path."),
+        (["--dataset", "cora", "--graph", "mine.npz"], 2, "--dataset and --graph name two graphs: give one of them."),
+        (["--mu", "0.2;0.5"], 2, "--mu must be auto, a number or a list like 0.2,0.5, but '0.2;0.5' came."),
+        (["--graph", "mine.npz", "--mu", "-1"], 1, "mu must hold finite numbers of at least 0"),
+        (["--graph", "mine.npz", "--device", "abacus"], 1, "device must be one of 'auto', 'cpu', 'cuda'"),
+        (["--graph", "mine.npz", "-o", "mine.npz/run"], 1, "cannot be made: Not a directory; choose another with -o."),
+    ],
+)
+@pytest.mark.usefixtures("graph")
+def test_what_cannot_be_run_is_one_sentence(arguments: list[str], code: int, says: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == code
+    assert says in done.stderr
+    assert done.stdout == "" or "Training" in done.stdout
+    assert not Path("propreg-run").exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_without_a_gpu_cuda_is_refused_before_anything_is_written(graph: str) -> None:
+    done = run("--graph", graph, *QUICK, "--device", "cuda")
+    assert done.exit_code == 1
+    assert "torch sees no CUDA device" in done.stderr
+    assert not Path("propreg-run").exists()
+
+
+def test_names_of_the_user_do_not_reach_the_terminal_as_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_graph("odd.npz", type(GRAPH)("\x1b]0;owned\x07[red]", GRAPH.edge_index, GRAPH.x, GRAPH.y))
+    done = run("--graph", "odd.npz", *QUICK)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("?]0;owned?[red]: 200 nodes")
+    assert "\x1b" not in done.output
+
+
+def test_a_page_that_cannot_be_made_does_not_lose_the_numbers(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> str:
+        raise ImportError("the page needs Jinja2: run pip install 'propreg[all]'.")
+
+    monkeypatch.setattr("propreg.report.run_page", broken)
+    done = run("--graph", graph, *QUICK)
+    assert done.exit_code == 1
+    assert "the page needs Jinja2" in done.stderr
+    assert "Written to propreg-run:" in done.stdout
+    assert sorted(p.name for p in Path("propreg-run").iterdir()) == ["model.npz", "run.json", "runs.csv"]
+
+
+def test_the_help_names_the_defaults_that_are_used() -> None:
+    text = " ".join(run("--help").stdout.split())
+    assert f"default {QUICK_RUN.max_epochs} for digits, else {THOROUGH.max_epochs}." in text
+    assert f"default {QUICK_RUN.seeds} for digits, else 3 (10 for one split)." in text
+    assert f"default {len(load_source('digits').splits)} for digits, else 5." in text
+    assert (number_of_seeds(None, 5), number_of_seeds(None, 1)) == (3, 10)
+
+
+@pytest.mark.parametrize("text", ["", "a", "0.1,", "0.1 0.2"])
+def test_strengths_that_are_none(text: str) -> None:
+    with pytest.raises(ValueError, match="--mu must be auto"):
+        parse_mu(text)
+    assert parse_mu(" AUTO ") == "auto"
+    assert parse_mu("0.5") == (0.5,)
+
+
+@pytest.mark.slow
+def test_the_default_is_digits_with_ten_splits(tmp_path: Path) -> None:
+    """As a user starts it, cut to a few epochs; NO_COLOR and a wide terminal change nothing in a pipe."""
+    command = [sys.executable, "-m", "propreg", "run", "--max-epochs", "3"]
+    environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "FORCE_COLOR": ""}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout.startswith("digits: 1,797 nodes, 6,309 edges, 64 features, 10 classes; 97 % of the edges")
+    assert re.search(r"Training 50 GCNs .* 4 strengths, on\s+10\s+splits, 1 seed", done.stdout, re.DOTALL)
+    record = json.loads((tmp_path / "propreg-run" / "run.json").read_text())
+    assert (record["dataset"], record["splits"]) == ("digits", [str(i) for i in range(10)])
+    assert record["classes"] == [str(i) for i in range(10)]

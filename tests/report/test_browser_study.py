@@ -1,0 +1,280 @@
+"""The study's page in a browser: sort, filter, click and keys work, axe finds nothing, nothing leaves the page."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from propreg.study.experiment import load_experiment
+from propreg.study.run import Run
+from report.looking import DESKTOP, PHONE, Scheme, Watched, looking, scroll_through
+
+
+@pytest.fixture
+def watched(started: Browser, study_file: Path) -> Iterator[Watched]:
+    with looking(started, study_file) as found:
+        yield found
+
+
+@pytest.fixture
+def page(watched: Watched) -> Page:
+    return watched.page
+
+
+def shown(page: Page, selector: str) -> list[str]:
+    return [" ".join(text.split()) for text in page.locator(f"{selector} >> visible=true").all_inner_texts()]
+
+
+def test_every_picture_is_drawn(page: Page) -> None:
+    scroll_through(page)
+    for name in ("table1", "fig-mask", "fig-strength", "fig-tsne", "fig-depth"):
+        expect(page.locator(f"#{name} .plot svg").first).to_be_visible()
+    assert page.locator("#fig-tsne .cloud").count() == 5 * 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing(started: Browser, study_file: Path, size: tuple[int, int], scheme: Scheme) -> None:
+    with looking(started, study_file, size, scheme) as watched:
+        scroll_through(watched.page)
+        # Places of all kinds, but not a thousand of each.
+        watched.page.locator("#filter-dataset").select_option("cora")
+        watched.page.locator("#filter-method").select_option("preg")
+        watched.page.locator("#filter-pick").select_option("")
+        assert watched.axe() == []
+        watched.page.locator(".square").first.click()
+        expect(watched.page.locator("dialog .facts")).to_be_visible()
+        assert watched.axe("dialog") == []
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_in_lists_and_tables_of_pictures(watched: Watched) -> None:
+    page = watched.page
+    page.locator("#filter-method").select_option("laplacian")
+    page.locator("#filter-dataset").select_option("cora")
+    page.locator("#table1 .switch label", has_text="as a list").click()
+    page.locator("#fig-mask .charts").scroll_into_view_if_needed()
+    page.locator("#fig-mask .charts details.numbers summary").click()
+    page.locator("#fig-mask details[data-list] summary").click()
+    expect(page.locator("#table1 table.list")).to_be_visible()
+    assert watched.axe("#table1") == []
+    page.locator("#filter-method").select_option("plain")
+    expect(page.locator("#fig-mask table.list")).to_be_visible()
+    assert watched.axe("#fig-mask") == []
+
+
+def test_nothing_sticks_out_on_a_phone(started: Browser, study_file: Path) -> None:
+    with looking(started, study_file, PHONE) as watched:
+        scroll_through(watched.page)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        watched.page.locator("#table1 .entry").first.tap()
+        expect(watched.page.locator("dialog .facts")).to_be_visible()
+        assert watched.page.evaluate("document.querySelector('dialog').scrollWidth") <= PHONE[0]
+
+
+def test_columns_sort_and_say_so(page: Page) -> None:
+    head = page.locator("#table1 th[data-dataset=cora]")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    cells = "#table1 table.wide tbody tr:not([hidden]) td:nth-child(2)"
+    values = [
+        float(value) for value in page.locator(cells).evaluate_all("(all) => all.map((e) => e.dataset.sort)") if value
+    ]
+    assert values == sorted(values, reverse=True)
+    assert len(set(values)) > 3
+    expect(page.locator("#said")).to_have_text("Sorted by Cora, descending.")
+    page.keyboard.press("Enter")  # the button still has the focus
+    assert head.get_attribute("aria-sort") == "ascending"
+    again = page.locator(cells).evaluate_all("(all) => all.map((e) => e.dataset.sort)")
+    assert [float(value) for value in again if value] == sorted(values)
+    assert again[-1] == ""  # what is missing stays last
+    assert page.locator("#table1 th[aria-sort]").count() == 1
+
+
+def test_filters_choose_columns_and_rows(page: Page) -> None:
+    def rows() -> list[str]:
+        return shown(page, "#table1 table.wide tbody tr th")
+
+    everything = len(rows())
+    assert shown(page, "#table1 thead th")[1:3] == ["Cora", "CiteSeer"]
+    page.locator("#filter-model").select_option("gcn")
+    assert 0 < len(rows()) < everything
+    assert all(row.startswith("GCN") for row in rows())
+    page.locator("#filter-method").select_option("preg")
+    assert rows() == ["GCN P-reg (reference)", "GCN P-reg (paper)"]
+    page.locator("#filter-pick").select_option("")
+    assert [row for row in rows() if row.endswith("best on test")] == rows()[1::2]
+    page.locator("#filter-dataset").select_option("citeseer")
+    assert shown(page, "#table1 thead th")[1:] == ["CiteSeer"]
+    expect(page.locator("#said")).to_have_text(re.compile(r"\d+ rows shown\."))
+    # No table of the standard split has Photo.
+    page.locator("#filter-dataset").select_option("photo")
+    expect(page.locator("#table-standard-gcn-gat .nothing").first).to_be_visible()
+    page.get_by_role("button", name="Reset").click()
+    page.wait_for_function("document.querySelector('#filters button').disabled")
+    assert len(rows()) == everything
+
+
+def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
+    cell = page.locator("#table1 tr[data-method=preg][data-pick=validation] td button").first
+    cell.focus()
+    page.keyboard.press("Enter")
+    dialog = page.locator("dialog")
+    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (reference) on Cora")
+    expect(dialog.locator(".facts")).to_contain_text("μ = 0.4")
+    expect(dialog).to_contain_text("surely better")
+    (line,) = [
+        each
+        for each in load_experiment("table1").lines
+        if (each.dataset, each.model, each.method.name) == ("cora", "gcn", "preg-reference")
+    ]
+    runs = dialog.locator("tbody tr")
+    expect(runs).to_have_count(25)
+    place = [mu.strength for mu in line.cells].index(0.4)
+    key = Run(line.cells[place], 0, 1).key
+    second = runs.nth(1)
+    assert second.locator("code").get_attribute("title") == key
+    assert second.locator("th").inner_text() == "0"
+    assert second.locator("td").first.inner_text() == "1"
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    assert page.evaluate("document.activeElement.dataset.line") == cell.get_attribute("data-line")
+
+
+def test_the_curve_marks_both_picks_and_gives_values(page: Page) -> None:
+    page.locator("#table1 tr[data-method=preg][data-pick=validation] td button").first.click()
+    dialog = page.locator("dialog")
+    expect(dialog.locator(".plot svg")).to_be_visible()
+    marks = dialog.locator(".plot .mark").all_text_contents()
+    assert marks[0] == "picked on validation: μ = 0.4"
+    assert len(marks) <= 2
+    expect(dialog.locator(".band").first).to_be_attached()
+    plot = dialog.locator(".plot")
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(dialog.locator(".readout")).to_contain_text(re.compile(r"strength μ 0\.1.* to .*"))
+    page.keyboard.press("ArrowDown")
+    expect(dialog.locator(".readout")).to_contain_text("validation accuracy")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    expect(dialog.locator("#which-mu")).to_have_value("19")
+    expect(dialog.locator("caption").last).to_contain_text("at μ = 1")
+
+
+def test_runs_sort_inside_the_dialog(page: Page) -> None:
+    page.locator(".square").first.click()
+    head = page.locator("dialog th", has_text="test %")
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    column = page.locator("dialog tbody tr td:nth-child(4)").all_inner_texts()
+    assert [float(each) for each in column] == sorted(map(float, column), reverse=True)
+    expect(page.locator("dialog [role=status]")).to_have_text("Sorted by test %, descending.")
+
+
+def test_what_is_missing_says_so_in_its_dialog(page: Page) -> None:
+    page.locator("#table1 tr[data-model=gat] td button").first.click()
+    dialog = page.locator("dialog")
+    expect(dialog).to_contain_text("0 of 25 runs are recorded, nothing is filled in")
+    expect(dialog.locator("code").last).to_contain_text("propreg reproduce table1 --only dataset=cora,model=gat")
+    page.get_by_role("button", name="Close").click()
+    expect(dialog).to_be_hidden()
+
+
+def test_nodes_of_the_cloud_are_named_on_hover(page: Page) -> None:
+    page.locator("#fig-tsne .charts").scroll_into_view_if_needed()
+    plot = page.locator("#fig-tsne .plot").first
+    plot.scroll_into_view_if_needed()
+    expect(plot.locator("svg")).to_be_visible()
+    box = plot.bounding_box()
+    assert box is not None
+    words = ""
+    for share in (0.15, 0.5, 0.85):
+        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+        words += page.locator("#fig-tsne .tip").first.inner_text()
+    assert re.search(r"node \d+\s*class [012]", words)
+
+
+def test_series_can_be_hidden(page: Page) -> None:
+    page.locator("#fig-strength .charts").scroll_into_view_if_needed()
+    expect(page.locator("#fig-strength .plot svg").first).to_be_visible()
+    button = page.locator("#fig-strength .legend button").first
+    before = page.locator("#fig-strength .panel >> nth=0").locator(".series").count()
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert page.locator("#fig-strength .panel >> nth=0").locator(".series").count() == before - 1
+
+
+def test_a_table_becomes_a_list_that_sorts_by_every_number(page: Page) -> None:
+    page.locator("#table1 .switch label", has_text="as a list").click()
+    table = page.locator("#table1 table.list")
+    expect(table).to_be_visible()
+    expect(page.locator("#table1 table.wide")).to_be_hidden()
+    head = table.locator("th", has_text="against plain")
+    head.get_by_role("button").click()
+    cells = table.locator("tbody tr:not([hidden]) td:nth-child(10)").evaluate_all(
+        "(all) => all.map((e) => e.dataset.sort)"
+    )
+    values = [float(each) for each in cells if each]
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 3
+
+
+def test_the_other_presets_matrix_is_shown_when_asked(page: Page) -> None:
+    page.locator("label", has_text="as the paper’s formula").click()
+    expect(page.locator("[data-shown-by=matrix][data-value=paper]")).to_be_visible()
+    expect(page.locator("[data-shown-by=matrix][data-value=reference]")).to_be_hidden()
+
+
+def test_another_dataset_of_figure_four(page: Page) -> None:
+    page.locator("#fig-depth").scroll_into_view_if_needed()
+    expect(page.locator("#fig-depth .plot svg").first).to_be_visible()
+    page.locator("#which-fig-depth").select_option(label="Photo")
+    expect(page.locator("#fig-depth .plot")).to_have_count(0)
+    expect(page.locator("#fig-depth .found")).to_contain_text("Photo")
+
+
+def test_the_theme_is_switched_and_remembered(started: Browser, study_file: Path) -> None:
+    with looking(started, study_file, scheme="light") as watched:
+        page = watched.page
+        colour = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(colour)
+        button = page.get_by_role("button", name="Dark")
+        assert button.get_attribute("aria-pressed") == "false"
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        dark = page.evaluate(colour)
+        assert dark != light
+        watched.requests.clear()
+        page.reload()
+        assert page.evaluate(colour) == dark
+    with looking(started, study_file, scheme="dark") as watched:
+        assert watched.page.evaluate(colour) == dark
+
+
+def test_the_skip_link_comes_first_and_the_focus_is_seen(page: Page) -> None:
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.locator(".square").first.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_without_a_decompressor_the_tables_stay_and_the_reason_is_said(started: Browser, study_file: Path) -> None:
+    with looking(started, study_file) as watched:
+        watched.page.evaluate("delete window.DecompressionStream")
+        watched.page.locator(".square").first.click()
+        expect(watched.page.locator("dialog")).to_contain_text("a browser from 2023 or later can")
+
+
+def test_without_scripts_the_tables_are_there(started: Browser, study_file: Path) -> None:
+    with looking(started, study_file, java_script_enabled=False) as watched:
+        expect(watched.page.locator("#table1 table.wide")).to_be_visible()
+        expect(watched.page.locator("#table1 .charts")).to_contain_text("JavaScript")

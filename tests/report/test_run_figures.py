@@ -1,0 +1,57 @@
+"""The pictures of a run: named, whole, and the same bytes every time."""
+
+from xml.etree import ElementTree
+
+from propreg.report import run_figures
+from propreg.report.run_numbers import numbers_of
+from propreg.report.run_pictures import run_pictures
+from propreg.report.run_record import read_run
+from propreg.statistics import summarise
+from report.samples import run_record
+
+
+def test_three_pictures_and_the_same_bytes_every_time() -> None:
+    first, second = run_figures(run_record()), run_figures(run_record())
+    assert first == second
+    assert list(first) == ["accuracy-against-mu.svg", "paired-differences.svg", "training.svg"]
+    for svg in first.values():
+        assert str(ElementTree.fromstring(svg).tag).endswith("svg")
+
+
+def test_points_are_the_means_with_their_intervals() -> None:
+    run = read_run(run_record())
+    pictures = run_pictures(run, numbers_of(run))
+    curve = pictures["accuracy-against-mu"].panels[0]
+    found = summarise(run.test[2])
+    assert curve.series[0].x == (0.1, 0.5, 1.0)
+    assert (curve.series[0].y[1], curve.series[0].low[1], curve.series[0].high[1]) == tuple(
+        float(f"{value:.9g}") for value in (found.mean, found.low, found.high)
+    )
+    assert [(level.axis, level.value) for level in curve.levels] == [("y", 81.1), ("x", 0.5)]
+    differences = pictures["paired-differences"].panels[0]
+    assert differences.series[1].x == (4.0, 4.0, 4.0)
+    assert len(differences.series[0].x) == 6
+    assert differences.y_names == ("split 0", "split 1", "split 2")
+
+
+def test_one_split_is_shown_by_seed() -> None:
+    record = run_record(splits=["public"])
+    for name in ("val", "test", "epochs"):
+        record[name] = [splits[:1] for splits in record[name]]
+    run = read_run(record)
+    assert run_pictures(run, numbers_of(run))["paired-differences"].panels[0].y_names == ("seed 0", "seed 1")
+
+
+def test_what_cannot_be_drawn_says_so() -> None:
+    nothing = [[[None, None]] * 3] * 4
+    record = run_record(test=nothing, val=nothing, histories={"plain": [], "chosen": []})
+    run = read_run(record)
+    for figure in run_pictures(run, numbers_of(run)).values():
+        assert all(panel.empty for panel in figure.panels)
+    assert len(run_figures(record)) == 3
+
+
+def test_small_strengths_are_drawn_on_a_logarithmic_axis() -> None:
+    run = read_run(run_record(mus=[0.0, 1e-5, 1e-3, 1.0], mu=1e-3))
+    panel = run_pictures(run, numbers_of(run))["accuracy-against-mu"].panels[0]
+    assert (panel.x_scale, panel.x_view) == ("log", None)

@@ -1,0 +1,137 @@
+"""A run's page: the numbers of the statistics, a verdict in words, and what is missing."""
+
+import numpy as np
+import pytest
+
+from propreg.report import run_page
+from propreg.report.run_numbers import numbers_of
+from propreg.report.run_record import read_run
+from propreg.statistics import paired, summarise
+from report.reading import read
+from report.samples import run_record
+
+
+def test_numbers_are_those_of_the_statistics() -> None:
+    record = run_record()
+    plain, chosen = 100 * np.array(record["test"][0]), 100 * np.array(record["test"][2])
+    found = numbers_of(read_run(record))
+    assert found.plain == summarise(plain)
+    assert found.chosen == summarise(chosen)
+    assert found.apart == paired(chosen, plain)
+    text = read(run_page(record)).text
+    assert f"{summarise(plain).mean:.2f}" in text
+    assert f"{paired(chosen, plain).mean:+.2f}" in text
+
+
+def test_three_splits_are_too_few_to_be_sure() -> None:
+    found = numbers_of(read_run(run_record()))
+    assert found.apart is not None
+    assert found.apart.p_value == 0.25
+    assert found.kind == "cannot tell"
+    assert "It cannot be told whether P-reg helps" in read(run_page(run_record())).text
+
+
+def _on_splits(gain: float, mu: float = 0.5) -> dict[str, object]:
+    """Six splits, one seed, and so far apart."""
+    test = [[[0.7 + 0.01 * s + (gain if m == 0.5 else 0.0)] for s in range(6)] for m in (0.0, 0.5)]
+    return run_record(
+        mus=[0.0, 0.5],
+        splits=[str(i) for i in range(6)],
+        seeds=1,
+        val=test,
+        test=test,
+        epochs=[[[5]] * 6] * 2,
+        mu=mu,
+        histories={"plain": [], "chosen": []},
+        confusion=None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("gain", "mu", "says"),
+    [
+        (0.05, 0.5, "P-reg helps on this graph"),
+        (-0.05, 0.5, "P-reg harms on this graph"),
+        (-0.05, 0.0, "P-reg does not help on this graph"),
+        (0.0, 0.5, "It cannot be told whether P-reg helps on this graph"),
+    ],
+)
+def test_verdicts(gain: float, mu: float, says: str) -> None:
+    reading = read(run_page(_on_splits(gain, mu)))
+    (title,) = [each for each in reading.elements if each.attributes.get("id") == "answer-title"]
+    assert reading.elements[reading.elements.index(title) + 1].text == says
+    if not mu:
+        assert "the plain model was chosen" in reading.text
+        assert "−5.00 points" in reading.text
+
+
+def test_the_headings_own_note_is_not_said_twice() -> None:
+    record = _on_splits(0.05) | {"notes": ["P-reg helps on this graph: +5 points.", "Pixels were divided by 16."]}
+    text = read(run_page(record)).text
+    assert "P-reg helps on this graph: +5 points." not in text
+    assert "Pixels were divided by 16." in text
+
+
+def test_an_interrupted_run_says_how_far_it_came() -> None:
+    record = run_record(finished=False)
+    record["test"][3] = [[None, None]] * 3
+    record["val"][3] = [[None, None]] * 3
+    record["test"][2][2][1] = None
+    reading = read(run_page(record))
+    assert "17 of 24 trainings are finished" in reading.text
+    curve = reading.data("run")["figures"]["accuracy-against-mu"]["panels"][0]["series"][0]
+    assert curve["y"][2] is None
+    assert curve["runs"] == [6, 5, 0]
+
+
+def test_nothing_finished_is_said() -> None:
+    nothing = [[[None, None]] * 3] * 4
+    record = run_record(
+        test=nothing, val=nothing, epochs=nothing, finished=False, confusion=None, histories={"plain": [], "chosen": []}
+    )
+    text = read(run_page(record)).text
+    assert "There is no pair of finished runs" in text
+    assert "0 of 24 trainings are finished" in text
+
+
+def test_a_run_of_the_plain_model_alone_has_a_page() -> None:
+    record = run_record(mus=[0.0], mu=0.0, val=run_record()["val"][:1], test=run_record()["test"][:1])
+    record["epochs"] = record["epochs"][:1]
+    assert "There is no pair of finished runs" in read(run_page(record)).text
+
+
+def test_mistakes_of_many_classes_are_a_list() -> None:
+    count = 50
+    table = np.full((count, count), 0)
+    table[3, 4] = 17
+    both = {"plain": table.tolist(), "chosen": (table // 2).tolist()}
+    text = read(run_page(run_record(classes=[f"kind {i}" for i in range(count)], confusion=both))).text
+    assert "There are 50 classes, too many for a table" in text
+    assert "kind 3 kind 4 17 8" in text.replace("kind 3kind 4", "kind 3 kind 4 ").replace("178", "17 8")
+
+
+@pytest.mark.parametrize(
+    ("homophily", "says"),
+    [(0.9, "a good hint"), (0.55, "often a wrong one"), (0.2, "may harm"), (None, "is not known")],
+)
+def test_neighbours_in_words(homophily: float | None, says: str) -> None:
+    record = run_record(graph=run_record()["graph"] | {"homophily": homophily})
+    assert says in read(run_page(record)).text
+
+
+def test_a_very_large_run_keeps_its_page_small() -> None:
+    many = [[[0.5] * 300] * 100] * 4
+    curve = {"loss": [0.5] * 50_000, "val": [0.5] * 50_000, "test": [0.5] * 50_000}
+    record = run_record(
+        splits=[f"split {i}" for i in range(100)],
+        seeds=300,
+        val=many,
+        test=many,
+        epochs=many,
+        histories={"plain": [curve] * 3, "chosen": [curve] * 3},
+    )
+    page = run_page(record)
+    assert len(page.encode()) < 1_000_000
+    assert "too many to list here" in read(page).text
+    training = read(page).data("run")["figures"]["training"]["panels"][0]["series"][0]
+    assert (training["x"][0], training["x"][-1], len(training["x"])) == (1.0, 50_000.0, 400)

@@ -1,0 +1,150 @@
+"""The study's page says what the tables say: the same numbers, the same verdicts, and what is missing."""
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
+from propreg.report.study import collect, study_names
+from propreg.report.study_html import page_of, provenance, study_page
+from propreg.report.wide import widen
+from propreg.study.experiment import experiment_names, load_experiment
+from propreg.study.exported import write_export
+from propreg.study.results import Results
+from propreg.study.run import Run
+from propreg.study.table import table_rows
+from report.reading import Reading, read
+from report.samples import HOSTILE, made_up, study_lines
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return made_up(study_lines())
+
+
+@pytest.fixture(scope="module")
+def page(study_html: str) -> Reading:
+    return read(study_html)
+
+
+def packed_data(page: Reading) -> Any:
+    (runs,) = [each for each in page.all("script") if each.attributes.get("id") == "runs"]
+    return json.loads(gzip.decompress(base64.b64decode(runs.text)))
+
+
+def test_all_experiments_but_the_smoke_test_are_there(page: Reading) -> None:
+    sections = {each.attributes.get("id") for each in page.all("section")}
+    assert sections >= set(experiment_names()) - {"digits-smoke"}
+    assert "digits-smoke" not in sections
+    assert {"table1", "fig-mask"} <= set(study_names())
+
+
+def test_tables_hold_the_numbers_of_the_rows(page: Reading, results: Results) -> None:
+    for row in table_rows(load_experiment("table1"), results):
+        if row.mean is not None:
+            assert f"{row.mean:.2f} ± {row.std:.2f}" in page.text
+            assert f"{row.low:.2f} to {row.high:.2f}" in page.text
+        if row.difference is not None:
+            assert f"{row.difference:+.2f}".replace("-", "−") in page.text
+        assert row.paper_mean is not None
+        assert f"paper {row.paper_mean:.2f} ± {row.paper_std:.2f}" in page.text
+
+
+def test_missing_runs_are_said(page: Reading, results: Results) -> None:
+    study = collect(results)
+    assert f"{study.recorded:,} of {study.wanted:,} trainings" in page.text
+    assert "0 of 500 runs recorded" in page.text
+    assert "Nothing of this picture is recorded yet" in page.text
+    assert "propreg reproduce fig-training-nodes" in page.text
+
+
+def test_an_empty_record_has_a_page_that_says_so() -> None:
+    text = read(page_of(Results())).text
+    assert "Nothing of Table 1 is recorded" in text
+    assert "has been rerun in this record" in text
+    assert "0 of 25 runs recorded" in text
+    assert "does not say on which machines" in text
+
+
+def test_runs_come_back_with_their_keys(page: Reading, results: Results) -> None:
+    """The page computes keys from the cell's text: they must be those of the study."""
+    data = packed_data(page)
+    line = next(each for each in data["lines"] if each["method"] == "preg-reference" and each["dataset"] == "cora")
+    mine = next(each for each in study_lines() if each.method.name == "preg-reference" and each.dataset == "cora")
+    grid, cell = data["grids"][line["grids"][3]], mine.cells[3]
+    assert grid["cell"] == cell.text
+    run = Run(cell, 1, 2)
+    assert run.text == f'{{"cell":{grid["cell"]},"seed":2,"split":1}}'
+    outcome = results.outcome(cell, 1, 2)
+    place = grid["splits"].index(1) * len(grid["seeds"]) + grid["seeds"].index(2)
+    assert outcome is not None
+    assert (grid["val"][place], grid["test"][place], grid["epoch"][place]) == (
+        outcome.val,
+        outcome.test,
+        outcome.epoch,
+    )
+    assert (grid["val_of"], grid["test_of"]) == (1000, 1000)
+
+
+def test_each_runs_grid_is_kept_once(page: Reading) -> None:
+    data = packed_data(page)
+    cells = [(grid["cell"], tuple(grid["splits"]), tuple(grid["seeds"])) for grid in data["grids"]]
+    assert len(cells) == len(set(cells))
+
+
+def test_squares_show_the_difference_and_the_papers(results: Results) -> None:
+    first = matrices(collect(results, ["table1"]))[0]
+    assert first.preset == "reference"
+    (cora,) = [each for each in first.squares if (each.row.model, each.row.dataset) == ("gcn", "cora")]
+    assert cora.apart is not None
+    assert cora.apart.mean == pytest.approx(cora.row.difference)
+    assert cora.paper == pytest.approx(82.83 - 79.47)
+    assert cora.tone == "gain-4"
+    (gat,) = [each for each in first.squares if (each.row.model, each.row.dataset) == ("gat", "cora")]
+    assert (gat.apart, gat.tone) == (None, "unknown")
+    (citeseer,) = [each for each in first.squares if (each.row.model, each.row.dataset) == ("gcn", "citeseer")]
+    assert citeseer.tone.startswith("loss-")
+    assert (len(first.known), first.better, first.worse) == (2, 1, 1)
+    assert help_words(first, 1).startswith("pair of model and dataset surely more accurate with P-reg than without, 1 ")
+    assert "26 more of Table 1 are not recorded yet" in help_words(first, 1)
+
+
+def test_every_printed_number_is_counted_once(results: Results) -> None:
+    found = {tally.section: tally for tally in tallies(collect(results))}
+    # Three models × five rows × seven datasets; Appendix F prints two models × four rows; Table 2 here two × two.
+    assert (found["table1"].total, found["table-phi"].total, found["table-standard-gcn-gat"].total) == (105, 56, 12)
+    assert found["table1"].recorded == 10
+    held = add_up(found.values())
+    assert sum(held.values()) == 105 + 56 + 12
+    assert f"{held['not recorded']} are not recorded yet" in hold_words(held)
+
+
+def test_rows_of_a_wide_table_keep_their_order_where_runs_are_missing() -> None:
+    """The first dataset is not recorded: its best-on-test rows are met late, and must still stand below their own."""
+    lines = [line for line in study_lines() if line.dataset == "citeseer"]
+    (section,) = collect(made_up(lines), ["table1"]).sections
+    gcn = [(row.label, row.selection) for row in widen(section).rows if row.model == "gcn"]
+    place = gcn.index(("P-reg (reference)", "validation"))
+    assert gcn[place + 1] == ("P-reg (reference)", "test")
+    assert gcn[0] == ("plain", "none")
+
+
+def test_provenance_is_a_courtesy_and_hostile_text(tmp_path: Path) -> None:
+    said = [{"device": text, "torch": text, "propreg": text, "runs": 1} for text in HOSTILE]
+    (tmp_path / "a.provenance.json").write_text(json.dumps(said))
+    (tmp_path / "b.provenance.json").write_text("{ no json")
+    (tmp_path / "c.provenance.json").write_text('["no object"]')
+    write_export(tmp_path / "a.jsonl.gz", [])
+    reading = read(study_page(tmp_path))
+    assert len(reading.all("script")) == 4
+    assert not [each for each in reading.elements if each.tag in ("img", "textarea") or "onload" in each.attributes]
+    assert len(provenance(tmp_path)) >= len(HOSTILE) - 2
+    assert "<!--<script>" in reading.text
+
+
+def test_the_page_of_a_few_runs_is_small(study_html: str) -> None:
+    assert len(study_html.encode()) < 1_500_000

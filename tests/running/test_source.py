@@ -1,0 +1,103 @@
+"""Which graph is run on, with which splits, and what is said about it."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from communities import communities
+from propreg.data.errors import DataError
+from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.data.own_npz import write_graph
+from propreg.data.sparse import from_dense
+from propreg.data.splits import official_splits
+from propreg.running.source import load_own, load_source
+
+
+def stored(graph: Graph, path: Path) -> Path:
+    write_graph(path, graph)
+    return path
+
+
+def test_digits_have_ten_splits_and_pixels_up_to_one() -> None:
+    found = load_source("digits")
+    assert list(found.splits) == [str(i) for i in range(10)]
+    assert found.quick
+    assert isinstance(found.graph.x, np.ndarray)
+    assert (found.graph.x.min(), found.graph.x.max()) == (0, 1)
+    official = official_splits("digits")
+    for i, split in enumerate(found.splits.values()):
+        assert (split.test == official[i].test).all()
+    assert len(load_source("digits", splits=2).splits) == 2
+
+
+@pytest.mark.parametrize("name", ["cors", "ogbg-molhiv"])
+def test_datasets_that_cannot_be_run_on(name: str) -> None:
+    with pytest.raises(DataError, match=r"Did you mean 'cora'|choose a node dataset like cora"):
+        load_source(name)
+    with pytest.raises(DataError, match="10 official splits, but 11"):
+        load_source("digits", splits=11)
+
+
+def test_a_graph_with_a_split_keeps_it(tmp_path: Path) -> None:
+    graph = communities()
+    split = Split(*(np.arange(120) % 4 == part for part in range(3)))
+    path = stored(replace(graph, split=split), tmp_path / "own.npz")
+    found = load_own(path)
+    assert list(found.splits) == ["own"]
+    assert (found.splits["own"].val == split.val).all()
+    assert found.notes == ()
+    with pytest.raises(DataError, match="leave --splits out"):
+        load_own(path, splits=3)
+
+
+def test_a_graph_without_one_gets_random_ones_and_small_classes_shrink(tmp_path: Path) -> None:
+    path = stored(communities(nodes=300), tmp_path / "own.npz")
+    found = load_own(path, splits=3)
+    assert list(found.splits) == ["random-0", "random-1", "random-2"]
+    assert all(int(split.train.sum()) == 60 for split in found.splits.values())
+    small = load_own(stored(communities(nodes=60), path), splits=1)
+    assert small.notes[0].startswith("3 of 3 classes have fewer than 51 labelled nodes")
+    split = small.splits["random-0"]
+    assert split.train.any()
+    assert split.val.any()
+    assert int(split.test.sum()) == 30
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_are_normalised_on_request_and_wide_ones_noticed(tmp_path: Path, sparse: bool) -> None:
+    graph = communities(nodes=300)
+    x = np.abs(np.asarray(graph.x)) * 50
+    wide = replace(graph, x=from_dense(x) if sparse else x)
+    path = stored(wide, tmp_path / "own.npz")
+    assert "scale them, or run again with --normalize-features" in load_own(path).notes[0]
+    found = load_own(path, normalize_features=True)
+    dense = found.graph.x.to_dense() if isinstance(found.graph.x, SparseFeatures) else found.graph.x
+    np.testing.assert_allclose(dense.sum(axis=1), 1, atol=1e-5)
+    assert found.notes == ("Each node's features were divided by their sum, as in the paper.",)
+
+
+def test_a_folder_of_csv_files(tmp_path: Path) -> None:
+    folder = tmp_path / "a graph"
+    folder.mkdir()
+    graph = communities(nodes=200, classes=2)
+    with open(folder / "nodes.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "label", *(f"f{i}" for i in range(8))])
+        writer.writerows([f"n{i}", f"class {graph.y[i]}", *row] for i, row in enumerate(np.asarray(graph.x).tolist()))
+    with open(folder / "edges.csv", "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["source", "target"])
+        writer.writerows([f"n{a}", f"n{b}"] for a, b in graph.edge_index.T.tolist() if a < b)
+    found = load_own(folder)
+    assert found.name == "a graph"
+    assert found.graph.class_names == ("class 0", "class 1")
+    assert found.graph.edge_index.shape == graph.edge_index.shape
+
+
+def test_a_graph_without_labels_is_refused(tmp_path: Path) -> None:
+    path = stored(replace(communities(), y=np.full(120, -1)), tmp_path / "own.npz")
+    with pytest.raises(DataError, match="no node has a label"):
+        load_own(path)

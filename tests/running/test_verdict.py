@@ -1,0 +1,163 @@
+"""What a run says: the verdict, the reasons with their numbers, the remarks."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from torch import nn
+
+from communities import communities
+from propreg.data.graph import Graph, Split
+from propreg.engine import Replica, Result
+from propreg.fitting.result import FitResult
+from propreg.running.advice import Facts, caveats, facts_of, linked_pairs, reasons
+from propreg.running.verdict import judge, pair, points
+
+FACTS = Facts(homophily=0.8, by_chance=0.3, isolated=0, nodes=100, validation=200, edges=50)
+
+
+def made_up(mu: float, test: Any, val: Any = None, mus: tuple[float, ...] = (0.0, 0.5), **more: Any) -> FitResult:
+    """A result with these accuracies [strengths, splits, seeds]; nothing is trained."""
+    tests = np.array(test, float)
+    names = {str(i): Split(*(np.ones(4, bool) for _ in range(3))) for i in range(tests.shape[1])}
+    values = tests if val is None else np.array(val, float)
+    return FitResult(mu, mus, values, tests, nn.Identity(), (), None, **{"splits": names, **more})
+
+
+def runs(*rows: float) -> list[list[float]]:
+    return [[value] for value in rows]
+
+
+BETTER = [runs(0.70, 0.72, 0.71, 0.69, 0.70), runs(0.75, 0.76, 0.74, 0.73, 0.77)]
+
+
+def test_it_helps_where_the_interval_lies_above_zero() -> None:
+    verdict = judge(made_up(0.5, BETTER))
+    assert verdict.kind == "helps"
+    assert verdict.sentence.startswith("P-reg helps on this graph: +4.60 points of test accuracy (95 % interval +")
+    assert verdict.pair is not None
+    assert (verdict.pair.mu, verdict.pair.units) == (0.5, 5)
+    assert verdict.pair.difference.mean == pytest.approx(0.046)
+    assert reasons(FACTS, made_up(0.5, BETTER), verdict) == []
+
+
+def test_it_harms_where_validation_misled() -> None:
+    verdict = judge(made_up(0.5, BETTER[::-1]))
+    assert verdict.kind == "harms"
+    assert "P-reg does not help on this graph: mu = 0.5 did best on validation, but gives −4.60" in verdict.sentence
+
+
+def test_it_does_not_help_where_the_plain_model_was_chosen() -> None:
+    val = [runs(0.9, 0.9), runs(0.5, 0.5), runs(0.8, 0.8)]
+    result = made_up(0.0, [runs(0.9, 0.9), runs(0.5, 0.6), runs(0.8, 0.7)], val, (0.0, 0.1, 0.9))
+    verdict = judge(result)
+    assert verdict.kind == "does not help"
+    assert "no strength did better than the plain model on validation" in verdict.sentence
+    assert "The best strength above 0, mu = 0.9, gives −15.00 points" in verdict.sentence
+
+
+def test_too_few_splits_cannot_tell_whatever_the_difference() -> None:
+    result = made_up(0.5, [runs(0.1, 0.1, 0.1), runs(0.9, 0.9, 0.9)])
+    verdict = judge(result)
+    assert verdict.kind == "cannot tell"
+    assert "p = 0.25" in verdict.sentence
+    (why,) = reasons(FACTS, result, verdict)
+    assert why == "3 splits are too few to be sure: p cannot go below 0.25. Ask for more with --splits."
+    one = made_up(0.5, [[[0.1]], [[0.9]]])
+    assert reasons(FACTS, one, judge(one)) == ["One training of each kind says little. Ask for more with --seeds."]
+
+
+def test_the_unit_is_the_seed_where_there_is_one_split() -> None:
+    result = made_up(0.5, [[[0.1, 0.2, 0.1, 0.2, 0.1]], [[0.5, 0.5, 0.6, 0.5, 0.5]]])
+    found = pair(result, 0.5)
+    assert found is not None
+    assert found.units == 5
+    assert judge(result).kind == "helps"
+
+
+def test_without_a_pair_of_runs_nothing_is_said() -> None:
+    result = made_up(0.5, [runs(np.nan, 0.7), runs(0.7, np.nan)])
+    verdict = judge(result)
+    assert (verdict.kind, verdict.pair) == ("cannot tell", None)
+    assert reasons(FACTS, result, verdict) == []
+    alone = made_up(0.0, [runs(0.7, 0.8)], mus=(0.0,))
+    assert judge(alone).pair is None
+
+
+UNSURE = made_up(0.5, [runs(0.7, 0.7, 0.7, 0.7, 0.7), runs(0.8, 0.6, 0.8, 0.6, 0.7)])
+
+
+@pytest.mark.parametrize(
+    ("facts", "says"),
+    [
+        (
+            {"homophily": 0.23, "by_chance": 0.19},
+            "23 % of the edges link nodes of the same class (19 % would be chance)",
+        ),
+        ({"homophily": None}, "No edge links two nodes of known class"),
+        ({"isolated": 40}, "40 of 100 nodes have no neighbour"),
+        (
+            {"validation": 14},
+            "picked on 14 validation nodes a split, fewer than 100: one node more or less is 7.1 points",
+        ),
+    ],
+)
+def test_each_reason_gives_its_numbers(facts: dict[str, Any], says: str) -> None:
+    assert judge(UNSURE).kind == "cannot tell"
+    (why,) = reasons(replace(FACTS, **facts), UNSURE, judge(UNSURE))
+    assert says in why
+
+
+def test_a_graph_says_nothing_about_methods_that_do_not_look_at_it() -> None:
+    other = replace(UNSURE, method="label_smoothing")
+    assert reasons(replace(FACTS, homophily=0.1, isolated=90), other, judge(other)) == []
+
+
+def test_near_the_ceiling_there_is_little_to_gain() -> None:
+    result = made_up(0.5, [runs(0.98, 0.99, 0.98, 0.99, 0.98), runs(0.99, 0.98, 0.99, 0.98, 0.98)])
+    (why,) = reasons(FACTS, result, judge(result))
+    assert why == "The plain model is right on 98.4 % of the test nodes already: there is little to gain."
+
+
+def trained(epochs: int, best: int, failed: bool = False) -> Result:
+    val = np.full(epochs, 0.5)
+    val[best - 1] = 0.9
+    return Result(Replica(), 0.9, 0.9, best, epochs, failed_at=3 if failed else None, history={"val": val})
+
+
+def test_caveats() -> None:
+    calm = made_up(0.5, BETTER, mus=(0.0, 0.5))
+    assert caveats(replace(calm, runs=(trained(50, 20), trained(100, 30))), 100, 2) == []
+    (late,) = caveats(replace(calm, runs=(trained(100, 95), trained(100, 30))), 100, 2)
+    assert late.startswith("1 of 2 trainings were still improving when they reached the limit of 100 epochs")
+    (failed,) = caveats(replace(calm, runs=(trained(9, 2, failed=True), *[trained(50, 20)] * 3)), 100, 4)
+    assert failed.startswith("In 1 of 4 trainings the loss became NaN or infinite")
+    (stopped,) = caveats(replace(calm, runs=(trained(50, 20),), finished=False), 100, 10)
+    assert stopped.startswith("The run was interrupted: 1 of 10 trainings are finished")
+    edge = made_up(1.0, [*BETTER, BETTER[1]], mus=(0.0, 0.5, 1.0))
+    (larger,) = caveats(edge, 100, 10)
+    assert larger == "The largest strength tried, 1, was chosen: larger ones may do better (--mu 1,1.5,2,3)."
+    smoothed = made_up(0.9, [*BETTER, BETTER[1]], mus=(0.0, 0.5, 0.9), method="label_smoothing")
+    assert caveats(smoothed, 100, 10) == []
+
+
+def test_the_facts_are_those_of_the_graph() -> None:
+    graph = communities(same=0.9)
+    split = Split(*(np.arange(120) % 4 == part for part in range(3)))
+    result = made_up(0.5, BETTER, splits={"a": split})
+    facts = facts_of(graph, result)
+    source, target = graph.edge_index
+    assert facts.homophily == pytest.approx((graph.y[source] == graph.y[target]).mean())
+    assert facts.by_chance == pytest.approx(1 / 3)
+    assert (facts.nodes, facts.validation, facts.isolated) == (120, 30, 0)
+    assert facts.edges == len({frozenset(edge) for edge in zip(source.tolist(), target.tolist(), strict=True)})
+
+
+def test_linked_pairs_count_a_pair_once_and_no_loops() -> None:
+    edges = np.array([[0, 1, 0, 2, 0], [1, 0, 1, 2, 2]])
+    assert linked_pairs(Graph("odd", edges, np.zeros((3, 1), np.float32), np.zeros(3, np.int64))) == 2
+
+
+def test_points_have_a_sign() -> None:
+    assert [points(value) for value in (0.05, -0.05, 0.0)] == ["+5.00", "−5.00", "+0.00"]

@@ -1,0 +1,59 @@
+"""Results with known numbers: what a figure should show follows from the rule that made them."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from propreg.study.experiment import Line, load_experiment
+from propreg.study.results import Results
+from propreg.study.run import Cell, Run
+
+NODES = 10_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run and the line it belongs to."""
+
+    line: Line
+    run: Run
+
+    @property
+    def cell(self) -> Cell:
+        """What is trained."""
+        return self.run.cell
+
+    @property
+    def mu(self) -> float:
+        """The strength."""
+        return self.run.cell.strength
+
+    @property
+    def method(self) -> str:
+        """Its full name."""
+        return self.line.method.name
+
+
+Rule = Callable[[Case], float]
+"""The accuracy of a run in per cent."""
+
+
+def recorded(
+    name: str,
+    test: Rule,
+    *,
+    val: Rule | None = None,
+    measures: Callable[[Case], dict[str, float]] | None = None,
+    only: Callable[[Case], bool] | None = None,
+) -> Results:
+    """The runs of an experiment that ``only`` lets through; validation accuracy is that on test where none is given."""
+    results = Results()
+    for line in load_experiment(name).lines:
+        for run in line.runs():
+            case = Case(line, run)
+            if only is not None and not only(case):
+                continue
+            counts = (round(NODES * (val or test)(case) / 100), NODES, round(NODES * test(case) / 100), NODES)
+            also = None if measures is None or not run.cell.measure else json.dumps(measures(case))
+            results.take(run.cell.text, [(run.split, run.seed, *counts, 9, 10, None, also, "b")])
+    return results

@@ -1,0 +1,93 @@
+"""Figure 2a from runs whose numbers are known."""
+
+import math
+
+import pytest
+
+from propreg.statistics import summarise
+from propreg.study.experiment import load_experiment
+from propreg.study.figures.build import figure_data
+from propreg.study.results import Results
+from study.figures.made_up import Case, recorded
+
+NAME = "fig-training-nodes"
+
+
+def _accuracy(case: Case) -> float:
+    """10 points for each doubling; P-reg adds 5 at μ = 0.4, less elsewhere."""
+    plain = 10 * math.log2((case.cell.train_nodes or 0) / 35) + 20 + case.run.split + 0.1 * case.run.seed
+    return plain + (5 - abs(case.mu - 0.4) if case.mu else 0)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return recorded(NAME, _accuracy)
+
+
+def test_means_and_intervals_are_those_of_the_statistics(results: Results) -> None:
+    panel = figure_data(NAME, results).panels[0]
+    plain = panel.series[0]
+    assert plain.x == (35, 70, 140, 200, 300, 400, 500, 600, 700, 800, 900, 1000, 1200)
+    assert (plain.runs[0], plain.of) == (25, 25)
+    line = load_experiment(NAME).lines[0]
+    found = results.accuracies(line.cells[0], line.splits, line.seeds)
+    assert found is not None
+    expected = summarise(found.test)
+    assert (plain.y[0], plain.low[0], plain.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))
+    assert plain.y[2] == pytest.approx(10 * 2 + 20 + 2 + 0.2)
+
+
+def test_the_strength_is_picked_on_validation_not_on_test() -> None:
+    def val(case: Case) -> float:
+        return 50 + 10 * (case.mu == 0.8)
+
+    panel = figure_data(NAME, recorded(NAME, _accuracy, val=val)).panels[0]
+    preg = panel.series[1]
+    assert set(preg.notes) == {"μ = 0.8"}
+    assert preg.y[0] == pytest.approx(20 + 2 + 0.2 + 5 - 0.4)
+
+
+def test_what_it_says(results: Results) -> None:
+    figure = figure_data(NAME, results)
+    said = " ".join(figure.found)
+    assert "Plain GCN goes from 22.2 % with 35 nodes" in said
+    assert "rising in 12 of 12 steps, as the paper says." in said
+    assert "GCN + P-reg (reference) adds +5.0 points (95 % interval +5.0 to +5.0) with 35 nodes" in said
+    # Five points are half a doubling: 140 · √2 = 198, read off a straight line between 140 and 200.
+    at = 140 + 60 * 5 / (10 * math.log2(200 / 140))
+    assert f"with 140 it reaches what the plain model needs about {at:.0f} for" in said
+
+
+def test_a_falling_curve_is_not_what_the_paper_says() -> None:
+    figure = figure_data(NAME, recorded(NAME, lambda case: 90 - (case.cell.train_nodes or 0) / 100))
+    assert "rising in 0 of 12 steps, not as the paper says." in figure.found[0]
+
+
+def test_the_papers_numbers_stand_at_the_public_split(results: Results) -> None:
+    series = {each.key: each for each in figure_data(NAME, results).panels[1].series}
+    assert (series["paper:plain"].x, series["paper:plain"].y) == ((140.0,), (83.2,))
+    assert series["paper:preg-reference"].y == (83.89,)
+
+
+def test_a_missing_run_leaves_a_gap_and_is_said() -> None:
+    lost = recorded(
+        NAME,
+        _accuracy,
+        only=lambda case: (
+            not (case.line.model == "gcn" and case.cell.train_nodes == 300 and case.mu == 0.2 and case.run.seed == 0)
+        ),
+    )
+    figure = figure_data(NAME, lost)
+    plain, reference, paper = figure.panels[0].series[:3]
+    assert None not in plain.y
+    assert [x for x, y in zip(reference.x, reference.y, strict=True) if y is None] == [300]
+    assert reference.missing == "P-reg (reference): 1,620 of 1,625 runs recorded"
+    assert figure.missing == ("GCN: P-reg (reference) 1,620 of 1,625, P-reg (paper) 1,620 of 1,625 runs recorded",)
+    assert paper.y[4] is None
+
+
+def test_a_model_without_runs_has_an_empty_panel() -> None:
+    figure = figure_data(NAME, recorded(NAME, _accuracy, only=lambda case: case.line.model == "gcn"))
+    assert figure.panels[1].empty == "GAT: 0 of 3,575 runs recorded"
+    assert figure.missing == ("GAT: 0 of 3,575 runs recorded",)
+    assert not any(sentence.startswith("Plain GAT") for sentence in figure.found)
