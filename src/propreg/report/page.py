@@ -16,7 +16,9 @@ from propreg.report.names import clip, number, strength
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-STYLES = ("base.css", "table.css", "chart.css", "details.css")
+STYLES = (
+    "colours.css", "base.css", "frame.css", "table.css", "overview.css", "wide.css", "chart.css", "details.css",
+)  # fmt: skip
 THEME = "theme.js"
 
 

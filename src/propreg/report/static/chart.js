@@ -1,6 +1,16 @@
 // A chart: draws a panel at the width it has, and gives the values of its points to pointer, finger and keyboard.
 
-const NUMBERS = { series: [], levels: [], x_ticks: [], y_names: [], notes: [], x_view: null, y_view: null, x_scale: 'linear', empty: '' };
+const NUMBERS = {
+  series: [],
+  levels: [],
+  x_ticks: [],
+  y_names: [],
+  notes: [],
+  x_view: null,
+  y_view: null,
+  x_scale: 'linear',
+  empty: '',
+};
 const LISTS = { low: [], high: [], x_low: [], x_high: [], runs: [], notes: [], of: 0, kind: 'line' };
 
 // Draws `panel` into `holder`; series whose key is in `hidden` are left out. Returns a function that draws again.
@@ -8,9 +18,14 @@ function mountChart(holder, given, { hidden = new Set(), onPick = null } = {}) {
   const panel = { ...NUMBERS, ...given, series: (given.series || []).map((each) => ({ ...LISTS, ...each })) };
   const read = element('output', { class: 'readout', 'aria-live': 'polite' });
   const tip = element('div', { class: 'tip', 'aria-hidden': 'true', hidden: true });
-  const keys = panel.series.some((each) => each.kind === 'cloud') ? 'Arrow keys walk through the nodes.' : 'Arrow keys walk through its points.';
+  const keys = panel.series.some((each) => each.kind === 'cloud')
+    ? 'Arrow keys walk through the nodes.'
+    : 'Arrow keys walk through its points.';
   const plot = element('div', {
-    class: 'plot', tabindex: 0, role: 'application', 'aria-roledescription': 'chart',
+    class: 'plot',
+    tabindex: 0,
+    role: 'application',
+    'aria-roledescription': 'chart',
     'aria-label': `${panel.title || panel.y_label || 'Chart'}. ${panel.y_label ? `${panel.y_label} against ${panel.x_label}. ` : ''}${keys}`,
   });
   holder.append(plot, tip, read);
@@ -50,7 +65,9 @@ function mountChart(holder, given, { hidden = new Set(), onPick = null } = {}) {
     return best && best.apart < 48 ** 2 ? best.hit : null;
   };
   plot.addEventListener('pointermove', (event) => light(nearest(event), false));
-  plot.addEventListener('pointerleave', () => { if (document.activeElement !== plot) light(null, false); });
+  plot.addEventListener('pointerleave', () => {
+    if (document.activeElement !== plot) light(null, false);
+  });
   plot.addEventListener('blur', () => light(null, false));
   plot.addEventListener('click', (event) => {
     const hit = nearest(event);
@@ -100,19 +117,39 @@ function paint(panel, width, hidden) {
   const slots = [...new Set(panel.series.map((each) => each.key.replace(/^paper:/, '')))];
   const rows = Math.max(1, slots.length);
   const above = panel.levels.filter((each) => each.axis === 'x' && !each.bare).length;
-  const height = cloud ? Math.min(width, 380) : names ? 56 + names * Math.max(30, rows * 9) : Math.round(Math.min(340, Math.max(230, width * 0.62)));
+  const height = cloud
+    ? Math.min(width, 380)
+    : names
+      ? 56 + names * Math.max(30, rows * 9)
+      : Math.round(Math.min(340, Math.max(230, width * 0.62)));
   const longest = Math.max(0, ...panel.y_names.map((each) => each.length));
   const box = cloud
     ? { left: 6, right: width - 6, top: 6, bottom: height - 6 }
-    : { left: names ? Math.min(longest * 6.6 + 18, width * 0.4) : 44, right: width - 14, top: 10 + 17 * above, bottom: height - 44 };
+    : {
+        left: names ? Math.min(longest * 6.6 + 18, width * 0.4) : 44,
+        right: width - 14,
+        top: 10 + 17 * above,
+        bottom: height - 44,
+      };
   const log = panel.x_scale === 'log';
   const across = panel.levels.filter((each) => each.axis === 'x').map((each) => each.value);
   const up = panel.levels.filter((each) => each.axis !== 'x').flatMap((each) => [each.value, each.low, each.high]);
-  const [x0, x1] = extent(panel.x_view, [...panel.series.flatMap((s) => [...s.x, ...s.x_low, ...s.x_high]), ...across], log, names ? 0.06 : 0.03);
+  const [x0, x1] = extent(
+    panel.x_view,
+    [...panel.series.flatMap((s) => [...s.x, ...s.x_low, ...s.x_high]), ...across],
+    log,
+    names ? 0.06 : 0.03,
+  );
   const [y0, y1] = extent(panel.y_view, [...panel.series.flatMap((s) => [...s.y, ...s.low, ...s.high]), ...up], false);
   const x = makeScale(x0, x1, box.left, box.right, log);
   const y = names ? makeScale(-0.5, names - 0.5, box.top, box.bottom) : makeScale(y0, y1, box.bottom, box.top);
-  const svg = drawn('svg', { width, height, viewBox: `0 0 ${width} ${height}`, 'aria-hidden': 'true', focusable: 'false' });
+  const svg = drawn('svg', {
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    'aria-hidden': 'true',
+    focusable: 'false',
+  });
   if (!cloud) frame(svg, panel, box, x, y);
   let row = 0;
   panel.levels.forEach((level, i) => {
@@ -141,8 +178,10 @@ function describe(panel, { series, i }) {
     return { head: series.nodes ? `node ${series.nodes[i]}` : series.label, lines: [series.label] };
   }
   const lines = [];
-  const value = (v) => (panel.places === undefined ? decimals(v, Math.abs(v) >= 10 ? 2 : 3) : decimals(v, panel.places));
-  const between = (low, high) => (low !== null && low !== undefined && high !== null ? ` (${value(low)} to ${value(high)})` : '');
+  const value = (v) =>
+    panel.places === undefined ? decimals(v, Math.abs(v) >= 10 ? 2 : 3) : decimals(v, panel.places);
+  const between = (low, high) =>
+    low !== null && low !== undefined && high !== null ? ` (${value(low)} to ${value(high)})` : '';
   if (panel.y_names.length) {
     lines.push(`${panel.y_names[series.y[i]]}: ${value(series.x[i])}${between(series.x_low[i], series.x_high[i])}`);
   } else {

@@ -25,18 +25,20 @@ async function unpack(text) {
 function runsOf(grid) {
   const size = (name, i) => (Array.isArray(grid[name]) ? grid[name][i] : grid[name]);
   const found = [];
-  grid.splits.forEach((split, s) => grid.seeds.forEach((seed, e) => {
-    const i = s * grid.seeds.length + e;
-    const known = grid.test !== undefined && grid.test[i] !== null;
-    found.push({
-      split,
-      seed,
-      val: known ? (100 * grid.val[i]) / size('val_of', i) : null,
-      test: known ? (100 * grid.test[i]) / size('test_of', i) : null,
-      epoch: known ? grid.epoch[i] : null,
-      failed: grid.failed && grid.failed[i] !== undefined ? grid.failed[i] : null,
-      key: sha256(`{"cell":${grid.cell},"seed":${seed},"split":${split}}`),
-    });
-  }));
+  grid.splits.forEach((split, s) =>
+    grid.seeds.forEach((seed, e) => {
+      const i = s * grid.seeds.length + e;
+      const known = grid.test !== undefined && grid.test[i] !== null;
+      found.push({
+        split,
+        seed,
+        val: known ? (100 * grid.val[i]) / size('val_of', i) : null,
+        test: known ? (100 * grid.test[i]) / size('test_of', i) : null,
+        epoch: known ? grid.epoch[i] : null,
+        failed: grid.failed && grid.failed[i] !== undefined ? grid.failed[i] : null,
+        key: sha256(`{"cell":${grid.cell},"seed":${seed},"split":${split}}`),
+      });
+    }),
+  );
   return found;
 }

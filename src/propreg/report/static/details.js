@@ -20,7 +20,12 @@ function fillDetails(title, body, data, id, pick) {
   const line = data.lines[id];
   const dataset = data.names.dataset[line.dataset] || line.dataset;
   const model = data.names.model[line.model] || line.model;
-  title.replaceChildren(line.family === 'plain' ? `${model}, ` : `${model} with `, named(line.label), ' on ', named(dataset));
+  title.replaceChildren(
+    line.family === 'plain' ? `${model}, ` : `${model} with `,
+    named(line.label),
+    ' on ',
+    named(dataset),
+  );
   const of = (selection) => line.rows.find((row) => row.selection === selection) || null;
   const row = of(pick) || line.rows[0];
   const picked = of('validation') ? of('validation').strength : null;
@@ -34,12 +39,37 @@ function fillDetails(title, body, data, id, pick) {
     if (panel.series[0].y.some((value) => value !== null)) {
       const chart = element('div');
       body.append(element('p', { class: 'quiet' }, curveWords(picked, best)), chart);
-      mountFigure(chart, { panels: [{ ...panel, title: '' }], columns: 1 }, { onPick: (_, i) => { select.value = String(i); showRuns(true); } });
+      mountFigure(
+        chart,
+        { panels: [{ ...panel, title: '' }], columns: 1 },
+        {
+          onPick: (_, i) => {
+            select.value = String(i);
+            showRuns(true);
+          },
+        },
+      );
     } else {
-      body.append(element('p', { class: 'nothing' }, `No strength has all its runs: ${row.runs || 0} of ${line.of} runs recorded.`));
+      body.append(
+        element(
+          'p',
+          { class: 'nothing' },
+          `No strength has all its runs: ${row.runs || 0} of ${line.of} runs recorded.`,
+        ),
+      );
     }
   }
-  const select = element('select', { id: 'which-mu' }, line.mus.map((mu, i) => element('option', { value: i, selected: mu === chosen }, `μ = ${strength(mu)}${mu === picked ? ', picked on validation' : ''}${mu === best ? ', best on test' : ''}`)));
+  const select = element(
+    'select',
+    { id: 'which-mu' },
+    line.mus.map((mu, i) =>
+      element(
+        'option',
+        { value: i, selected: mu === chosen },
+        `μ = ${strength(mu)}${mu === picked ? ', picked on validation' : ''}${mu === best ? ', best on test' : ''}`,
+      ),
+    ),
+  );
   const showRuns = (speak) => {
     const i = Number(select.value);
     holder.replaceChildren(...runsTable(line, data.grids[line.grids[i]], data.grids[line.plain], line.mus[i]));
@@ -54,7 +84,8 @@ function fillDetails(title, body, data, id, pick) {
 
 function factsOf(line, row) {
   const list = element('dl', { class: 'facts' });
-  const fact = (name, ...value) => list.append(element('div', {}, element('dt', {}, name), element('dd', {}, ...value)));
+  const fact = (name, ...value) =>
+    list.append(element('div', {}, element('dt', {}, name), element('dd', {}, ...value)));
   if (row.mean === undefined) {
     fact('Recorded', `${row.runs || 0} of ${line.of} runs`);
   } else {
@@ -77,15 +108,21 @@ const VERDICT_WORDS = {
 
 function wordsOf(line, row, model) {
   if (row.mean === undefined) {
-    return [`Only a complete line has numbers: picking a strength from a part of the grid would be another choice. ${row.runs || 0} of ${line.of} runs are recorded, nothing is filled in.`];
+    return [
+      `Only a complete line has numbers: picking a strength from a part of the grid would be another choice. ${row.runs || 0} of ${line.of} runs are recorded, nothing is filled in.`,
+    ];
   }
   const words = [];
   if (row.apart) {
     const [mean, low, high] = row.apart;
     const sure = low > 0 ? 'surely better' : high < 0 ? 'surely worse' : 'not surely different';
-    words.push(`On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over splits gives p = ${decimals(row.p_value, 3)}.`);
+    words.push(
+      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over splits gives p = ${decimals(row.p_value, 3)}.`,
+    );
   } else if (line.family !== 'plain') {
-    words.push('The plain model’s runs on the same splits and seeds are not all recorded, so there is no difference to show.');
+    words.push(
+      'The plain model’s runs on the same splits and seeds are not all recorded, so there is no difference to show.',
+    );
   }
   if (row.verdict) words.push(VERDICT_WORDS[row.verdict] || row.verdict);
   if (row.failed) words.push(`${row.failed} of these runs ended in NaN; they count with what they had reached.`);
@@ -104,10 +141,23 @@ function runsTable(line, grid, plain, mu) {
   const columns = [
     number('split', (run) => run.split),
     number('seed', (run) => run.seed),
-    number('validation %', (run) => run.val, (run) => decimals(run.val)),
-    number('test %', (run) => run.test, (run) => (run.test === null ? 'missing' : decimals(run.test))),
+    number(
+      'validation %',
+      (run) => run.val,
+      (run) => decimals(run.val),
+    ),
+    number(
+      'test %',
+      (run) => run.test,
+      (run) => (run.test === null ? 'missing' : decimals(run.test)),
+    ),
     ...(line.family === 'plain' ? [] : [number('against plain', apart, (run) => decimals(apart(run), 2, true))]),
-    number('epoch', (run) => run.epoch, (run) => (run.failed === null ? String(run.epoch === null ? '' : run.epoch) : `${run.epoch} (NaN at ${run.failed})`)),
+    number(
+      'epoch',
+      (run) => run.epoch,
+      (run) =>
+        run.failed === null ? String(run.epoch === null ? '' : run.epoch) : `${run.epoch} (NaN at ${run.failed})`,
+    ),
     { name: 'key', value: (run) => run.key, show: (run) => element('code', { title: run.key }, run.key.slice(0, 12)) },
   ];
   const caption = `${recorded} of ${runs.length} runs recorded${line.family === 'plain' ? '' : ` at μ = ${strength(mu)}`}`;
@@ -116,17 +166,26 @@ function runsTable(line, grid, plain, mu) {
 
 function commandsOf(line, row) {
   const only = `dataset=${line.dataset},model=${line.model},method=${line.method}`;
-  const command = row.mean === undefined
-    ? `propreg reproduce ${line.experiment} --only ${only}`
-    : `propreg table ${line.experiment} --runs ${line.dataset}/${line.model}/${line.method}`;
+  const command =
+    row.mean === undefined
+      ? `propreg reproduce ${line.experiment} --only ${only}`
+      : `propreg table ${line.experiment} --runs ${line.dataset}/${line.model}/${line.method}`;
   const words = row.mean === undefined ? 'This trains what is missing: ' : 'The same runs as text: ';
-  return element('p', { class: 'quiet' }, words, element('code', {}, command), row.mean === undefined ? '' : '; propreg rerun KEY trains one of them again.');
+  return element(
+    'p',
+    { class: 'quiet' },
+    words,
+    element('code', {}, command),
+    row.mean === undefined ? '' : '; propreg rerun KEY trains one of them again.',
+  );
 }
 
 function setUpDetails() {
   const dialog = document.getElementById('details');
   dialog.querySelector('.close').addEventListener('click', () => dialog.close());
-  dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
+  dialog.addEventListener('click', (event) => {
+    if (event.target === dialog) dialog.close();
+  });
   document.addEventListener('click', (event) => {
     const place = event.target.closest('button.place');
     if (place) openDetails(place.dataset.line, place.dataset.pick);

@@ -43,5 +43,7 @@ function strength(value) {
 function announce(text) {
   const place = document.querySelector('dialog[open] [role=status]') || document.getElementById('said');
   place.textContent = '';
-  requestAnimationFrame(() => { place.textContent = text; });
+  requestAnimationFrame(() => {
+    place.textContent = text;
+  });
 }

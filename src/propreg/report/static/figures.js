@@ -16,21 +16,44 @@ function mountFigure(holder, figure, options = {}) {
     else redraw.push(mountChart(box, panel, { hidden, ...options }));
     if (panel.empty || (panel.table || []).length) continue;
     if ((panel.notes || []).length) box.append(element('p', { class: 'y-label' }, panel.notes.join('; ')));
-    if (panel.y_label && !(panel.y_names || []).length) box.querySelector('.plot').before(element('p', { class: 'y-label' }, panel.y_label));
+    if (panel.y_label && !(panel.y_names || []).length)
+      box.querySelector('.plot').before(element('p', { class: 'y-label' }, panel.y_label));
   }
-  if (panels.some((panel) => (panel.series || []).some((each) => each.kind !== 'cloud'))) holder.append(numbersOf(panels));
+  if (panels.some((panel) => (panel.series || []).some((each) => each.kind !== 'cloud')))
+    holder.append(numbersOf(panels));
 }
 
 // Words and numbers in rows, the first of them the head.
 function tableOf(panel) {
   const [head, ...rows] = panel.table;
-  return scroller(`${panel.title}, a table`, element(
-    'table',
-    {},
-    element('caption', { class: 'hidden' }, panel.title),
-    element('thead', {}, element('tr', {}, head.map((text) => (text ? element('th', { scope: 'col' }, text) : element('td'))))),
-    element('tbody', {}, rows.map((row) => element('tr', {}, row.map((text, i) => element(i ? 'td' : 'th', i ? {} : { scope: 'row' }, text))))),
-  ));
+  return scroller(
+    `${panel.title}, a table`,
+    element(
+      'table',
+      {},
+      element('caption', { class: 'hidden' }, panel.title),
+      element(
+        'thead',
+        {},
+        element(
+          'tr',
+          {},
+          head.map((text) => (text ? element('th', { scope: 'col' }, text) : element('td'))),
+        ),
+      ),
+      element(
+        'tbody',
+        {},
+        rows.map((row) =>
+          element(
+            'tr',
+            {},
+            row.map((text, i) => element(i ? 'td' : 'th', i ? {} : { scope: 'row' }, text)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function makeLegend(panels, hidden, redraw) {
@@ -42,7 +65,12 @@ function makeLegend(panels, hidden, redraw) {
       const order = keys.indexOf(series.key);
       if (seen.has(series.key) || !series.x.some((value) => value !== null)) return;
       seen.add(series.key);
-      const button = element('button', { type: 'button', 'aria-pressed': 'true', class: colourOf(series.key, order) }, swatch(series, order), series.label);
+      const button = element(
+        'button',
+        { type: 'button', 'aria-pressed': 'true', class: colourOf(series.key, order) },
+        swatch(series, order),
+        series.label,
+      );
       button.addEventListener('click', () => {
         const off = !hidden.has(series.key);
         if (off) hidden.add(series.key);
@@ -56,15 +84,25 @@ function makeLegend(panels, hidden, redraw) {
   for (const level of panels.flatMap((panel) => panel.levels || [])) {
     if (seen.has(level.label) || (level.axis === 'x' && !level.bare)) continue;
     seen.add(level.label);
-    const line = drawn('svg', { class: 'swatch', width: 26, height: 12, 'aria-hidden': 'true' }, drawn('line', { class: level.source === 'paper' ? 'dotted' : 'dashed', x1: 1, x2: 25, y1: 6, y2: 6 }));
+    const line = drawn(
+      'svg',
+      { class: 'swatch', width: 26, height: 12, 'aria-hidden': 'true' },
+      drawn('line', { class: level.source === 'paper' ? 'dotted' : 'dashed', x1: 1, x2: 25, y1: 6, y2: 6 }),
+    );
     list.append(element('li', { class: `level ${colourOf(level.key, 0)}` }, line, level.label));
   }
   return list;
 }
 
 function swatch(series, order) {
-  const svg = drawn('svg', { class: `swatch${series.key.startsWith('paper') ? ' hollow' : ''}`, width: 26, height: 12, 'aria-hidden': 'true' });
-  if ((series.kind || 'line') === 'line') svg.append(drawn('line', { class: series.key === 'val' ? 'line dashed' : 'line', x1: 1, x2: 25, y1: 6, y2: 6 }));
+  const svg = drawn('svg', {
+    class: `swatch${series.key.startsWith('paper') ? ' hollow' : ''}`,
+    width: 26,
+    height: 12,
+    'aria-hidden': 'true',
+  });
+  if ((series.kind || 'line') === 'line')
+    svg.append(drawn('line', { class: series.key === 'val' ? 'line dashed' : 'line', x1: 1, x2: 25, y1: 6, y2: 6 }));
   if (series.kind !== 'line' || series.x.length <= MANY) {
     const shape = shapeAt(series.kind === 'cloud' ? 'circle' : shapeOf(series, order), 13, 6, 4);
     shape.setAttribute('class', 'point');
@@ -75,20 +113,50 @@ function swatch(series, order) {
 
 function numbersOf(panels) {
   const inside = element('div');
-  const details = element('details', { class: 'numbers' }, element('summary', {}, panels.length > 1 ? 'These pictures as a table' : 'This picture as a table'), inside);
+  const details = element(
+    'details',
+    { class: 'numbers' },
+    element('summary', {}, panels.length > 1 ? 'These pictures as a table' : 'This picture as a table'),
+    inside,
+  );
   details.addEventListener('toggle', () => {
     if (!details.open || inside.firstChild) return;
-    const rows = panels.flatMap((panel) => (panel.series || []).flatMap((series) => series.x.map((x, i) => ({ panel, series, i, x, y: series.y[i] }))));
+    const rows = panels.flatMap((panel) =>
+      (panel.series || []).flatMap((series) => series.x.map((x, i) => ({ panel, series, i, x, y: series.y[i] }))),
+    );
     const usable = rows.filter((row) => row.x !== null && row.y !== null && row.series.kind !== 'cloud');
     const flat = (row) => (row.panel.y_names || []).length > 0;
-    const ends = (row) => (flat(row) ? [row.series.x_low, row.series.x_high] : [row.series.low, row.series.high]).map((each) => (each && each.length ? each[row.i] : null));
-    const table = makeTable('All points of the pictures above', [
-      { name: 'picture', value: (row) => row.panel.title || '' },
-      { name: 'series', value: (row) => row.series.label },
-      { name: 'at', kind: 'number', value: (row) => (flat(row) ? row.y : row.x), show: (row) => (flat(row) ? row.panel.y_names[row.y] : strength(Number(row.x.toPrecision(4)))) },
-      { name: 'value', kind: 'number', value: (row) => (flat(row) ? row.x : row.y), show: (row) => decimals(flat(row) ? row.x : row.y, 3) },
-      { name: 'interval', value: (row) => (ends(row)[0] === null || ends(row)[0] === undefined ? '' : `${decimals(ends(row)[0], 3)} to ${decimals(ends(row)[1], 3)}`) },
-    ], usable);
+    const ends = (row) =>
+      (flat(row) ? [row.series.x_low, row.series.x_high] : [row.series.low, row.series.high]).map((each) =>
+        each && each.length ? each[row.i] : null,
+      );
+    const table = makeTable(
+      'All points of the pictures above',
+      [
+        { name: 'picture', value: (row) => row.panel.title || '' },
+        { name: 'series', value: (row) => row.series.label },
+        {
+          name: 'at',
+          kind: 'number',
+          value: (row) => (flat(row) ? row.y : row.x),
+          show: (row) => (flat(row) ? row.panel.y_names[row.y] : strength(Number(row.x.toPrecision(4)))),
+        },
+        {
+          name: 'value',
+          kind: 'number',
+          value: (row) => (flat(row) ? row.x : row.y),
+          show: (row) => decimals(flat(row) ? row.x : row.y, 3),
+        },
+        {
+          name: 'interval',
+          value: (row) =>
+            ends(row)[0] === null || ends(row)[0] === undefined
+              ? ''
+              : `${decimals(ends(row)[0], 3)} to ${decimals(ends(row)[1], 3)}`,
+        },
+      ],
+      usable,
+    );
     inside.append(scroller('All points of the pictures', table));
   });
   return details;
@@ -96,10 +164,13 @@ function numbersOf(panels) {
 
 // Pictures are drawn when they come near the screen: a page with thirty charts opens as fast as one with three.
 function whenNear(node, draw) {
-  const seen = new IntersectionObserver((entries) => {
-    if (!entries.some((entry) => entry.isIntersecting)) return;
-    seen.disconnect();
-    draw();
-  }, { rootMargin: '600px' });
+  const seen = new IntersectionObserver(
+    (entries) => {
+      if (!entries.some((entry) => entry.isIntersecting)) return;
+      seen.disconnect();
+      draw();
+    },
+    { rootMargin: '600px' },
+  );
   seen.observe(node);
 }

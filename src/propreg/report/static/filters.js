@@ -8,24 +8,34 @@ function wanted() {
 
 function keeps(row, filter) {
   const { dataset, model, method, pick } = row.dataset;
-  return (!filter.model || model === filter.model)
-    && (!filter.method || method === filter.method)
-    && (!filter.dataset || !dataset || dataset === filter.dataset)
-    && (!filter.pick || pick === 'none' || pick === filter.pick);
+  return (
+    (!filter.model || model === filter.model) &&
+    (!filter.method || method === filter.method) &&
+    (!filter.dataset || !dataset || dataset === filter.dataset) &&
+    (!filter.pick || pick === 'none' || pick === filter.pick)
+  );
 }
 
 function applyFilters(table) {
   const filter = wanted();
   const heads = [...table.tHead.rows[0].cells];
-  const columns = heads.map((head) => !filter.dataset || !head.dataset.dataset || head.dataset.dataset === filter.dataset);
-  heads.forEach((head, i) => { head.hidden = !columns[i]; });
-  const none = columns.some((shown, i) => shown && heads[i].dataset.dataset) === false && heads.some((head) => head.dataset.dataset);
+  const columns = heads.map(
+    (head) => !filter.dataset || !head.dataset.dataset || head.dataset.dataset === filter.dataset,
+  );
+  heads.forEach((head, i) => {
+    head.hidden = !columns[i];
+  });
+  const none =
+    columns.some((shown, i) => shown && heads[i].dataset.dataset) === false &&
+    heads.some((head) => head.dataset.dataset);
   let shown = 0;
   for (const row of table.tBodies[0].rows) {
     row.hidden = none || !keeps(row, filter);
     if (row.hidden) continue;
     shown += 1;
-    [...row.cells].forEach((cell, i) => { cell.hidden = !columns[i]; });
+    [...row.cells].forEach((cell, i) => {
+      cell.hidden = !columns[i];
+    });
   }
   markGroups(table);
   const nothing = table.closest('.scroll').nextElementSibling;
@@ -53,7 +63,9 @@ function setUpFilters() {
   const update = () => {
     const rows = everyTable().reduce((sum, table) => sum + applyFilters(table), 0);
     const filter = wanted();
-    form.querySelector('button').disabled = FILTERS.every((name) => filter[name] === (name === 'pick' ? 'validation' : ''));
+    form.querySelector('button').disabled = FILTERS.every(
+      (name) => filter[name] === (name === 'pick' ? 'validation' : ''),
+    );
     return rows;
   };
   form.addEventListener('submit', (event) => event.preventDefault());

@@ -1,9 +1,26 @@
 // What is drawn inside a chart's frame: bands, lines, points with interval bars, clouds, and reference lines.
 
 const COLOURS = {
-  'preg-reference': 0, gcn: 0, chosen: 0, test: 0, 'preg-paper': 1, val: 1, silhouette: 1, 'scale-free': 0,
-  'laplacian-mean': 2, gat: 2, 'laplacian-sum': 3, 'laplacian-official': 4, label_smoothing: 5, mlp: 5,
-  'confidence_penalty-paper': 3, plain: 6, 'depth-2': 6, 'depth-3': 4, 'depth-4': 3, paper: 6,
+  'preg-reference': 0,
+  gcn: 0,
+  chosen: 0,
+  test: 0,
+  'preg-paper': 1,
+  val: 1,
+  silhouette: 1,
+  'scale-free': 0,
+  'laplacian-mean': 2,
+  gat: 2,
+  'laplacian-sum': 3,
+  'laplacian-official': 4,
+  label_smoothing: 5,
+  mlp: 5,
+  'confidence_penalty-paper': 3,
+  plain: 6,
+  'depth-2': 6,
+  'depth-3': 4,
+  'depth-4': 3,
+  paper: 6,
 };
 
 function colourOf(key, order) {
@@ -15,9 +32,13 @@ function colourOf(key, order) {
 // Shapes tell series apart where colours do not.
 function shapeAt(shape, x, y, size) {
   const r = size;
-  if (shape === 'diamond') return drawn('path', { d: `M${x} ${y - r * 1.25}L${x + r * 1.25} ${y}L${x} ${y + r * 1.25}L${x - r * 1.25} ${y}Z` });
+  if (shape === 'diamond')
+    return drawn('path', {
+      d: `M${x} ${y - r * 1.25}L${x + r * 1.25} ${y}L${x} ${y + r * 1.25}L${x - r * 1.25} ${y}Z`,
+    });
   if (shape === 'square') return drawn('rect', { x: x - r * 0.9, y: y - r * 0.9, width: r * 1.8, height: r * 1.8 });
-  if (shape === 'triangle') return drawn('path', { d: `M${x} ${y - r * 1.15}L${x + r * 1.1} ${y + r * 0.85}L${x - r * 1.1} ${y + r * 0.85}Z` });
+  if (shape === 'triangle')
+    return drawn('path', { d: `M${x} ${y - r * 1.15}L${x + r * 1.1} ${y + r * 0.85}L${x - r * 1.1} ${y + r * 0.85}Z` });
   return drawn('circle', { cx: x, cy: y, r });
 }
 
@@ -30,7 +51,9 @@ function shapeOf(series, order) {
 
 // Draws one series and returns the points that can be pointed at.
 function drawSeries(svg, series, order, x, y, box, offset) {
-  const group = drawn('g', { class: `series ${colourOf(series.key, order)}${series.key.startsWith('paper') ? ' hollow' : ''}` });
+  const group = drawn('g', {
+    class: `series ${colourOf(series.key, order)}${series.key.startsWith('paper') ? ' hollow' : ''}`,
+  });
   svg.append(group);
   const inside = (value) => Math.min(Math.max(value, box.top), box.bottom);
   const points = [];
@@ -40,7 +63,9 @@ function drawSeries(svg, series, order, x, y, box, offset) {
     points.push({ i, px: x(value), py: inside(at), below: at > box.bottom + 1 });
   });
   if (series.kind === 'cloud') {
-    group.append(drawn('path', { class: 'cloud', d: points.map((p) => `M${p.px.toFixed(1)} ${p.py.toFixed(1)}h0`).join('') }));
+    group.append(
+      drawn('path', { class: 'cloud', d: points.map((p) => `M${p.px.toFixed(1)} ${p.py.toFixed(1)}h0`).join('') }),
+    );
     return points;
   }
   if (series.kind === 'line') {
@@ -51,7 +76,12 @@ function drawSeries(svg, series, order, x, y, box, offset) {
         const lower = banded.map((p) => `${p.px} ${inside(y(series.low[p.i]))}`).reverse();
         group.append(drawn('path', { class: 'band', d: `M${[...upper, ...lower].join('L')}Z` }));
       }
-      group.append(drawn('path', { class: `line${series.key === 'val' ? ' dashed' : ''}`, d: `M${run.map((p) => `${p.px} ${p.py}`).join('L')}` }));
+      group.append(
+        drawn('path', {
+          class: `line${series.key === 'val' ? ' dashed' : ''}`,
+          d: `M${run.map((p) => `${p.px} ${p.py}`).join('L')}`,
+        }),
+      );
     }
   }
   for (const p of points) {
@@ -76,7 +106,8 @@ function unbroken(points) {
 
 function bars(group, series, p, x, y, inside) {
   const bar = (x1, y1, x2, y2) => group.append(drawn('line', { class: 'bar', x1, y1, x2, y2 }));
-  if (series.low.length && series.low[p.i] !== null) bar(p.px, inside(y(series.low[p.i])), p.px, inside(y(series.high[p.i])));
+  if (series.low.length && series.low[p.i] !== null)
+    bar(p.px, inside(y(series.low[p.i])), p.px, inside(y(series.high[p.i])));
   if (series.x_low.length && series.x_low[p.i] !== null) bar(x(series.x_low[p.i]), p.py, x(series.x_high[p.i]), p.py);
 }
 
@@ -89,7 +120,9 @@ function drawLevel(svg, level, order, x, y, box, row) {
     group.append(drawn('line', { class: style, x1: at, x2: at, y1: box.top, y2: box.bottom }));
     if (!level.bare) {
       const left = at > (box.left + box.right) / 2;
-      group.append(drawn('text', { class: 'mark', x: at, y: 13 + 16 * row, 'text-anchor': left ? 'end' : 'start' }, level.label));
+      group.append(
+        drawn('text', { class: 'mark', x: at, y: 13 + 16 * row, 'text-anchor': left ? 'end' : 'start' }, level.label),
+      );
     }
     return;
   }

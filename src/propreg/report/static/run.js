@@ -8,16 +8,37 @@ for (const holder of document.querySelectorAll('[data-figure]')) {
 
 function showRuns(place) {
   const per = (values, s, e) => values[place][s][e];
-  const rows = run.splits.flatMap((split, s) => Array.from({ length: run.seeds }, (_, e) => ({ split, seed: e, val: per(run.val, s, e), test: per(run.test, s, e), epochs: per(run.epochs, s, e), plain: run.test[0][s][e] })));
+  const rows = run.splits.flatMap((split, s) =>
+    Array.from({ length: run.seeds }, (_, e) => ({
+      split,
+      seed: e,
+      val: per(run.val, s, e),
+      test: per(run.test, s, e),
+      epochs: per(run.epochs, s, e),
+      plain: run.test[0][s][e],
+    })),
+  );
   const apart = (row) => (row.test === null || row.plain === null ? null : row.test - row.plain);
   const number = (name, value, show) => ({ name, kind: 'number', value, show });
   const columns = [
     { name: 'split', value: (row) => row.split, show: (row) => named(row.split) },
     number('seed', (row) => row.seed),
-    number('validation %', (row) => row.val, (row) => decimals(row.val)),
-    number('test %', (row) => row.test, (row) => (row.test === null ? 'not finished' : decimals(row.test))),
+    number(
+      'validation %',
+      (row) => row.val,
+      (row) => decimals(row.val),
+    ),
+    number(
+      'test %',
+      (row) => row.test,
+      (row) => (row.test === null ? 'not finished' : decimals(row.test)),
+    ),
     ...(place ? [number('against plain', apart, (row) => decimals(apart(row), 2, true))] : []),
-    number('epochs', (row) => row.epochs, (row) => (row.epochs === null ? '' : String(row.epochs))),
+    number(
+      'epochs',
+      (row) => row.epochs,
+      (row) => (row.epochs === null ? '' : String(row.epochs)),
+    ),
   ];
   const done = rows.filter((row) => row.test !== null).length;
   const caption = `${done} of ${rows.length} runs finished at μ = ${strength(run.mus[place])}`;
@@ -27,7 +48,15 @@ function showRuns(place) {
 
 function listRuns() {
   const which = document.getElementById('which-mu');
-  run.mus.forEach((mu, i) => which.append(element('option', { value: i, selected: mu === run.mu }, `μ = ${strength(mu)}${mu === 0 ? ', plain' : ''}${mu === run.mu ? ', picked' : ''}`)));
+  run.mus.forEach((mu, i) =>
+    which.append(
+      element(
+        'option',
+        { value: i, selected: mu === run.mu },
+        `μ = ${strength(mu)}${mu === 0 ? ', plain' : ''}${mu === run.mu ? ', picked' : ''}`,
+      ),
+    ),
+  );
   which.addEventListener('change', () => announce(showRuns(Number(which.value))));
   showRuns(run.mus.indexOf(run.mu));
 }

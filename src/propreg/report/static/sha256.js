@@ -47,7 +47,9 @@ function sha256(text) {
       const second = ((turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + most) | 0;
       [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
     }
-    [a, b, c, d, e, f, g, h].forEach((value, i) => { state[i] = (state[i] + value) | 0; });
+    [a, b, c, d, e, f, g, h].forEach((value, i) => {
+      state[i] = (state[i] + value) | 0;
+    });
   }
   return state.map((value) => (value >>> 0).toString(16).padStart(8, '0')).join('');
 }

@@ -8,8 +8,9 @@ function makeSortable(table, after = () => {}) {
     button.addEventListener('click', () => {
       const numeric = head.dataset.kind === 'number';
       // Numbers are asked for with the largest first, words from A to Z.
-      const order = { ascending: 'descending', descending: 'ascending' }[head.getAttribute('aria-sort')]
-        || (numeric ? 'descending' : 'ascending');
+      const order =
+        { ascending: 'descending', descending: 'ascending' }[head.getAttribute('aria-sort')] ||
+        (numeric ? 'descending' : 'ascending');
       heads.forEach((each) => each.removeAttribute('aria-sort'));
       head.setAttribute('aria-sort', order);
       sortRows(table.tBodies[0], column, numeric, order === 'ascending' ? 1 : -1);
@@ -38,18 +39,39 @@ function sortKey(cell, numeric) {
 
 // A table from columns {name, kind, value: row → number or text, show: row → nodes or text} and rows of data.
 function makeTable(caption, columns, rows, { attributes = () => ({}), after = () => {} } = {}) {
-  const head = element('tr', {}, columns.map((column) => element(
-    'th',
-    { scope: 'col', 'data-kind': column.kind || 'text', 'data-name': column.name, class: column.kind === 'number' ? 'number' : null },
-    element('button', { type: 'button', class: 'sort' }, column.name),
-  )));
-  const body = element('tbody', {}, rows.map((row) => element('tr', attributes(row), columns.map((column, i) => {
-    const value = column.value(row);
-    const sort = value === null || value === undefined ? '' : value;
-    const settings = { 'data-sort': sort, class: column.kind === 'number' ? 'number' : null };
-    if (i === 0) settings.scope = 'row';
-    return element(i === 0 ? 'th' : 'td', settings, column.show ? column.show(row) : String(sort));
-  }))));
+  const head = element(
+    'tr',
+    {},
+    columns.map((column) =>
+      element(
+        'th',
+        {
+          scope: 'col',
+          'data-kind': column.kind || 'text',
+          'data-name': column.name,
+          class: column.kind === 'number' ? 'number' : null,
+        },
+        element('button', { type: 'button', class: 'sort' }, column.name),
+      ),
+    ),
+  );
+  const body = element(
+    'tbody',
+    {},
+    rows.map((row) =>
+      element(
+        'tr',
+        attributes(row),
+        columns.map((column, i) => {
+          const value = column.value(row);
+          const sort = value === null || value === undefined ? '' : value;
+          const settings = { 'data-sort': sort, class: column.kind === 'number' ? 'number' : null };
+          if (i === 0) settings.scope = 'row';
+          return element(i === 0 ? 'th' : 'td', settings, column.show ? column.show(row) : String(sort));
+        }),
+      ),
+    ),
+  );
   const table = element('table', {}, element('caption', {}, caption), element('thead', {}, head), body);
   makeSortable(table, after);
   return table;

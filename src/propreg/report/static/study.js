@@ -6,7 +6,8 @@ function setUpChoices() {
       const value = group.querySelector('input:checked').value;
       for (const part of document.querySelectorAll(`[data-shown-by="${group.dataset.switch}"]`)) {
         part.hidden = part.dataset.value !== value;
-        if (!part.hidden && part.dataset.list && !part.firstElementChild) showList(part, part.dataset.list, part.dataset.title);
+        if (!part.hidden && part.dataset.list && !part.firstElementChild)
+          showList(part, part.dataset.list, part.dataset.title);
       }
     };
     group.addEventListener('change', show);
@@ -29,8 +30,17 @@ function setUpFigures() {
       const figure = which ? mine[Number(which.value)] : mine[0];
       mountFigure(holder.querySelector('.charts'), figure);
       if (which) {
-        const lacking = figure.missing.length ? [element('p', { class: 'quiet' }, `Not complete: ${figure.missing.join('; ')}.`)] : [];
-        holder.querySelector('.found').replaceChildren(element('ul', {}, figure.found.map((text) => element('li', {}, text))), ...lacking);
+        const lacking = figure.missing.length
+          ? [element('p', { class: 'quiet' }, `Not complete: ${figure.missing.join('; ')}.`)]
+          : [];
+        holder.querySelector('.found').replaceChildren(
+          element(
+            'ul',
+            {},
+            figure.found.map((text) => element('li', {}, text)),
+          ),
+          ...lacking,
+        );
       }
     };
     if (which) which.addEventListener('change', draw);

@@ -6,7 +6,11 @@
   const root = document.documentElement;
   const system = matchMedia('(prefers-color-scheme: dark)');
   let chosen = null;
-  try { chosen = localStorage.getItem(KEY); } catch { /* forbidden */ }
+  try {
+    chosen = localStorage.getItem(KEY);
+  } catch {
+    /* forbidden */
+  }
   if (chosen === 'dark' || chosen === 'light') root.dataset.theme = chosen;
   root.classList.add('js');
 
@@ -17,7 +21,11 @@
     button.hidden = false;
     button.addEventListener('click', () => {
       root.dataset.theme = dark() ? 'light' : 'dark';
-      try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* forbidden */ }
+      try {
+        localStorage.setItem(KEY, root.dataset.theme);
+      } catch {
+        /* forbidden */
+      }
       show();
     });
     system.addEventListener('change', show);
