@@ -6,9 +6,10 @@ the softmax itself is positive, and the backward pass wants the part of each sum
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-# ruff: noqa: N803
+# ruff: noqa: N803, PLR0915
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
+from propreg.engine.kernels._attention_forward import softmax_totals
 from propreg.engine.kernels._hash import keep, mask_settings
 from propreg.engine.kernels._rows import longest_of
 from propreg.engine.kernels._triton import jit, tl
@@ -16,15 +17,16 @@ from propreg.engine.kernels._triton import jit, tl
 
 @jit
 def edge_weights(
-    own, others, logs, deltas, inner, place, rows, owners, starts, stops, weights, totals, total_parts,
+    own, others, logs, shares, deltas, inner, place, rows, owners, starts, stops, weights, totals, total_parts,
     keys, leasts, scale, num_segments, num_rows, num_inner, nnz, num_parts,
     HEADS: tl.constexpr, PADDED: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
     SLOPE: tl.constexpr, DROP: tl.constexpr, ACROSS: tl.constexpr,
 ):  # fmt: skip
     """The coefficients of each segment's edges and heads, 0 where dropped.
 
-    Along rows ``own`` and ``logs`` are the row's. ACROSS, along columns, ``logs`` are the other end's, and the gradient
-    to the score that needs no gather, −Σ α leaky' δ over all edges, dropped or not, is summed beside it.
+    Along rows ``own`` is the row's score, and where a segment is a whole row, its softmax's ``logs`` and ``shares`` are
+    computed here too; of rows that were cut they are read. ACROSS, along columns, ``logs`` are the other end's, and the
+    gradient to the score that needs no gather, −Σ α leaky' δ over all edges, dropped or not, is summed beside it.
     """
     replica = tl.program_id(1).to(tl.int64)
     first = tl.program_id(0) * SEGMENTS
@@ -35,31 +37,38 @@ def edge_weights(
     there = real[:, None] & (head < HEADS)[None, :]
     mine = tl.load(owners + segment, real, other=0)[:, None] * HEADS + head[None, :]
     score_own = tl.load(own + replica * num_rows * HEADS + mine, there, other=0.0)[:, None, :]
+    row = tl.load(rows + segment, real, other=0)[:, None]
+    others += replica * num_inner * HEADS
+    longest = longest_of(starts, stops, first, num_segments)
     log = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
     if not ACROSS:
-        log += tl.load(logs + replica * num_rows * HEADS + mine, there, other=0.0)[:, None, :]
+        at = replica * num_rows * HEADS + mine
+        found, share = softmax_totals(
+            others, inner, score_own, start, stop, longest, head, HEADS, SEGMENTS, ENTRIES, PADDED, SLOPE
+        )
+        found = tl.where(row < num_rows, found, tl.load(logs + at, there & (row >= num_rows), other=0.0))
+        tl.store(logs + at, found, there & (row < num_rows))
+        tl.store(shares + at, share, there & (row < num_rows))
+        log += found[:, None, :]
     k1, k2, least, factor = 0, 0, 0, 1.0
     if DROP:
         k1, k2, least = mask_settings(keys, leasts, replica)
         factor = tl.load(scale + replica).to(own.dtype.element_ty)
-    others += replica * num_inner * HEADS
     weights += replica * nnz * HEADS
-    if ACROSS:
-        logs += replica * num_inner * HEADS
-        deltas += replica * num_inner * HEADS
+    far = replica * num_inner * HEADS
     sums = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
     entry = start[:, None] + tl.arange(0, ENTRIES)[None, :]
-    for _ in range(0, longest_of(starts, stops, first, num_segments), ENTRIES):
+    for _ in range(0, longest, ENTRIES):
         inside = entry < stop[:, None]
         other = tl.load(inner + entry, inside, other=0)
         spot = other[:, :, None] * HEADS + head[None, None, :]
         within = inside[:, :, None] & (head < HEADS)[None, None, :]
         score = score_own + tl.load(others + spot, within, other=0.0)
         if ACROSS:
-            log = tl.load(logs + spot, within, other=0.0)
+            log = tl.load(logs + far + spot, within, other=0.0)
         weight = tl.exp(tl.where(within, tl.where(score > 0, score, SLOPE * score) - log, float("-inf")))
         if ACROSS:
-            passed = weight * tl.load(deltas + spot, within, other=0.0)
+            passed = weight * tl.load(deltas + far + spot, within, other=0.0)
             sums -= tl.where(score > 0, passed, SLOPE * passed)
         weight = tl.where(score > 0, weight, -weight) * factor
         if DROP:
@@ -69,7 +78,6 @@ def edge_weights(
         entry += ENTRIES
     if ACROSS:
         total = tl.sum(sums, 1)
-        row = tl.load(rows + segment, real, other=0)[:, None]
         tl.store(totals + replica * num_rows * HEADS + row * HEADS + head[None, :], total, there & (row < num_rows))
         if num_parts > 0:
             part = replica * num_parts * HEADS + (row - num_rows) * HEADS + head[None, :]

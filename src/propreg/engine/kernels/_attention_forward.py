@@ -50,18 +50,30 @@ def row_totals(
     place = tl.load(rows + segment, real, other=0)[:, None] * HEADS + head[None, :]
     real = real[:, None] & (head < HEADS)[None, :]
     base = replica * num_rows * HEADS
-    own = tl.load(target + base + place, real, other=0.0)
+    own = tl.load(target + base + place, real, other=0.0)[:, None, :]
+    longest = longest_of(starts, stops, first + tl.program_id(0) * SEGMENTS, last)
     source += replica * num_inner * HEADS
+    log, share = softmax_totals(source, inner, own, start, stop, longest, head, HEADS, SEGMENTS, ENTRIES, PADDED, SLOPE)
+    tl.store(logs + base + place, log, real)
+    tl.store(shares + base + place, share, real)
+
+
+@jit
+def softmax_totals(
+    source, inner, own, start, stop, longest, head,
+    HEADS: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, PADDED: tl.constexpr, SLOPE: tl.constexpr,
+):  # fmt: skip
+    """Both numbers of each segment and head, over its entries start … stop: [segments, heads]."""
     # Every lane keeps its own maximum: lanes meet after the loop. The start is finite, or −∞ − −∞ would be NaN.
     top = tl.full([SEGMENTS, ENTRIES, PADDED], -1e30, source.dtype.element_ty)
     total = tl.zeros([SEGMENTS, ENTRIES, PADDED], source.dtype.element_ty)
     positive = tl.zeros([SEGMENTS, ENTRIES, PADDED], source.dtype.element_ty)
     entry = start[:, None] + tl.arange(0, ENTRIES)[None, :]
-    for _ in range(0, longest_of(starts, stops, first + tl.program_id(0) * SEGMENTS, last), ENTRIES):
+    for _ in range(0, longest, ENTRIES):
         inside = entry < stop[:, None]
         other = tl.load(inner + entry, inside, other=0)
         there = inside[:, :, None] & (head < HEADS)[None, None, :]
-        score = tl.load(source + other[:, :, None] * HEADS + head[None, None, :], there, other=0.0) + own[:, None, :]
+        score = tl.load(source + other[:, :, None] * HEADS + head[None, None, :], there, other=0.0) + own
         leaky = tl.where(there, tl.where(score > 0, score, SLOPE * score), -1e30)
         higher = tl.maximum(top, leaky)
         shrink, weight = tl.exp(top - higher), tl.where(there, tl.exp(leaky - higher), 0.0)
@@ -74,5 +86,4 @@ def row_totals(
     total, positive = tl.sum(total * shrink, 1), tl.sum(positive * shrink, 1)
     empty = total == 0  # a row without entries
     total = tl.where(empty, 1.0, total)
-    tl.store(logs + base + place, tl.where(empty, 0.0, highest + tl.log(total)), real)
-    tl.store(shares + base + place, positive / total, real)
+    return tl.where(empty, 0.0, highest + tl.log(total)), positive / total

@@ -66,7 +66,7 @@ def _forward(
     by_source, by_target = _node_scores(h, source, target)
     logs, shares = _row_totals(pattern, by_source, by_target)
     work = segments(pattern, False)
-    weights, _ = _edge_weights(work, by_target, by_source, logs, None, masks)
+    weights, _ = _edge_weights(work, by_target, by_source, (logs, shares), None, masks)
     out, up = _weighted_sums(work, h, weights, need)
     return out, up, by_source, by_target, logs, shares
 
@@ -91,7 +91,7 @@ class _Attention(torch.autograd.Function):
             WIDTH=width, COLUMNS=columns, ROWS=rows, SLOPE=SLOPE, num_warps=4, **LAUNCH,
         )  # fmt: skip
         work = segments(ctx.pattern, True)
-        weights, to_source = _edge_weights(work, by_source, by_target, logs, deltas, ctx.masks)
+        weights, to_source = _edge_weights(work, by_source, by_target, (logs, shares), deltas, ctx.masks)
         to_h, up = (t.view_as(h) for t in _weighted_sums(work, grad.flatten(2), weights, True))
         return to_h, *_score_gradients(h, source, target, to_source, to_target, to_h, up), None, None
 
@@ -109,23 +109,26 @@ def _node_scores(h: Tensor, source: Tensor, target: Tensor) -> tuple[Tensor, Ten
 
 
 def _row_totals(pattern: Pattern, by_source: Tensor, by_target: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for the softmax's log and share of every row, filled in for the rows that are cut elsewhere."""
     work = segments(pattern, False, WHOLE)
     replicas, _, heads = by_source.shape
     logs, shares = torch.empty_like(by_target), torch.empty_like(by_target)
-    padded, split = power_of_two(heads), work.num_over_64
-    # The few long rows get a program each, of many entries at once; the others go several to a program.
-    for first, last, at_once, entries in ((0, split, 1, 64), (split, len(work), 8, 8)):
-        if last > first:
-            row_totals[tiles(last - first, at_once), replicas](
-                by_source, by_target, work.inner, work.row, work.start, work.stop, logs, shares,
-                first, last, work.num_rows, work.num_inner,
-                HEADS=heads, PADDED=padded, SEGMENTS=at_once, ENTRIES=entries, SLOPE=SLOPE, num_warps=1, **LAUNCH,
-            )  # fmt: skip
+    if work.num_cut:  # each gets a program of its own, of many entries at once
+        row_totals[work.num_cut, replicas](
+            by_source, by_target, work.inner, work.row, work.start, work.stop, logs, shares,
+            0, work.num_cut, work.num_rows, work.num_inner,
+            HEADS=heads, PADDED=power_of_two(heads), SEGMENTS=1, ENTRIES=64, SLOPE=SLOPE, num_warps=1, **LAUNCH,
+        )  # fmt: skip
     return logs, shares
 
 
 def _edge_weights(
-    work: Segments, own: Tensor, others: Tensor, logs: Tensor, deltas: Tensor | None, masks: Masks | None
+    work: Segments,
+    own: Tensor,
+    others: Tensor,
+    softmax: tuple[Tensor, Tensor],
+    deltas: Tensor | None,
+    masks: Masks | None,
 ) -> tuple[Tensor, Tensor]:
     """The coefficients [R, nnz, heads]; with ``deltas`` along columns, and a source's gradient from these alone."""
     replicas, _, heads = own.shape
@@ -134,7 +137,7 @@ def _edge_weights(
     padded = power_of_two(heads)
     at_once = max(EDGES // padded // 8, 1)
     edge_weights[tiles(len(work), at_once), replicas](
-        own, others, logs, logs if deltas is None else deltas, work.inner, work.place, work.row, work.owner,
+        own, others, *softmax, own if deltas is None else deltas, work.inner, work.place, work.row, work.owner,
         work.start, work.stop, weights, totals, parts, *_mask_tensors(masks, own),
         len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
         HEADS=heads, PADDED=padded, SEGMENTS=at_once, ENTRIES=8, SLOPE=SLOPE, DROP=masks is not None,

@@ -33,6 +33,7 @@ class Segments:
         num_rows, num_inner: The shape of the matrix.
         num_parts: How many partial sums there are.
         num_over_64: How many segments at the beginning have more than 64 entries.
+        num_cut: How many segments at the beginning hold all rows that are cut where rows are cut.
         longest: The most entries of a segment.
     """
 
@@ -48,6 +49,7 @@ class Segments:
     num_inner: int
     num_parts: int
     num_over_64: int
+    num_cut: int
     longest: int
 
     def __len__(self) -> int:
@@ -100,6 +102,7 @@ def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
         num_inner=num_inner,
         num_parts=int(is_part.sum()),
         num_over_64=int((stop - start > 64).sum()),
+        num_cut=int((stop - start > CUT // BUCKET * BUCKET).sum()),
         longest=int((stop - start).max()) if len(row) else 0,
     )
 

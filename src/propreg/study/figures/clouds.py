@@ -107,6 +107,11 @@ def _cell(runs: Runs | None, name: str) -> str:
     return f"{mean}\n{low}–{high}"
 
 
+def _sentence(text: str) -> str:
+    """With a capital in front, but for ω, which is a name."""
+    return text if text.startswith("ω") else text[:1].upper() + text[1:]
+
+
 def _found(methods: list[str], numbers: Numbers) -> list[str]:
     out = []
     for name, best in (("silhouette", max), ("scale-free", min), ("omega", min)):
@@ -120,7 +125,7 @@ def _found(methods: list[str], numbers: Numbers) -> list[str]:
             continue
         word = "highest" if best is max else "smallest"
         agrees = words.agrees(first.startswith("preg"))
-        out.append(f"{LABELS[name].capitalize()}: {values}; {word} with {_label(first)}, {agrees}.")
+        out.append(f"{_sentence(LABELS[name])}: {values}; {word} with {_label(first)}, {agrees}.")
     known = {each: float(numbers[each]["accuracy"].mean()) for each in methods if "accuracy" in numbers.get(each, {})}
     if known:
         values = words.listed([f"{_label(method)} {words.percent(value)}" for method, value in known.items()])

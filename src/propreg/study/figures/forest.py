@@ -153,5 +153,5 @@ def _ahead(model: str, datasets: list[str], chosen: Chosen) -> str:
         return ""
     return (
         f"{words.model(model)}: {words.method(METHODS[0])} is ahead of all {len(BASELINES)} baselines on {won} of "
-        f"{known} datasets, with intervals above 0 on {surely}, {words.agrees(won == len(datasets))}."
+        f"{known} datasets, with intervals above 0 on {surely}, {words.agrees(won == known, known == len(datasets))}."
     )

@@ -116,7 +116,7 @@ def _found(model: str, datasets: list[str], curves: dict[tuple[str, str], list[P
     )
     if worse:
         text += f"; the interval lies below 0 on {words.listed([words.dataset(d) for d in worse])}"
-    out = [text + f", {words.agrees(len(better) == len(datasets))}."]
+    out = [text + f", {words.agrees(len(better) == len(gains), len(gains) == len(datasets))}."]
     whole = [d for d in surely if all(place.mean is not None for place in curves[d, model])]
     if whole:
         early = {d: _reached(curves[d, model]) for d in whole}

@@ -107,6 +107,12 @@ def counted(have: int, of: int) -> str:
     return f"{have:,} of {of:,} runs recorded"
 
 
-def agrees(yes: bool) -> str:
-    """How a finding relates to the paper's claim."""
-    return "as the paper says" if yes else "not as the paper says"
+def agrees(yes: bool, complete: bool = True) -> str:
+    """How a finding relates to the paper's claim; what is found of an incomplete record holds so far.
+
+    Example:
+        >>> agrees(True), agrees(True, complete=False)
+        ('as the paper says', 'as the paper says, so far')
+    """
+    text = "as the paper says" if yes else "not as the paper says"
+    return text if complete else f"{text}, so far"
