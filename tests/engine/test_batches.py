@@ -84,3 +84,19 @@ def test_a_single_run_that_does_not_fit_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(engine_batches, "train", no_memory)
     with pytest.raises(torch.OutOfMemoryError):
         list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL))
+
+
+def test_after_a_stop_no_group_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    finished: list[int] = []
+
+    def counted(*args: Any, **options: Any) -> Any:
+        begun.append(1)
+        return train(*args, **options)
+
+    monkeypatch.setattr(engine_batches, "train", counted)
+    options = Options(batch=1, workers=1, stop=lambda: len(finished) > 0)
+    for place, _ in train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, options):
+        finished.append(place)
+    assert 1 <= len(begun) <= 3
+    assert len(finished) <= len(begun)

@@ -149,6 +149,21 @@ def test_a_run_that_breaks_is_reported_and_the_others_go_on(method: Method, ever
         np.testing.assert_allclose(found[place].history["loss"], expected[i].history["loss"], rtol=0, atol=1e-8)
 
 
+@pytest.mark.parametrize("rule", ["official", "strict"])
+def test_the_weights_of_a_run_that_breaks_do_not_depend_on_how_often_is_looked(rule: Any) -> None:
+    wild = [Replica(seed=s, split="ab"[s % 2], strength=0.5, lr=1e18) for s in range(8)]
+    graph, method = problem(dtype=torch.float32), Method("laplacian", variant="official")
+    often, rarely = (
+        dict(train(graph, GCN, method, wild, Protocol(rule, 40), keep_weights=True, check_every=every))
+        for every in (1, 16)
+    )
+    assert any(result.failed for result in often.values())
+    for i, result in rarely.items():
+        assert (result.epoch, result.failed_at) == (often[i].epoch, often[i].failed_at)
+        for name, w in often[i].weights.items():
+            torch.testing.assert_close(result.weights[name], w, equal_nan=True)
+
+
 @pytest.mark.parametrize("name", ["gat", "mlp", "appnp"])
 def test_a_run_that_breaks_in_float32(name: Any) -> None:
     model = Model(name, hidden=8, heads=2)

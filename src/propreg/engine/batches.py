@@ -67,7 +67,8 @@ def replicas_that_fit(problem: Problem, model: Model, method: Method) -> int:
         return max(1, min(CPU_GROUP, CPU_CACHE // slab))
     free, _ = torch.cuda.mem_get_info(problem.device)
     reusable = torch.cuda.memory_reserved(problem.device) - torch.cuda.memory_allocated(problem.device)
-    return max(1, int(0.8 * (free + reusable) / bytes_per_replica(problem, model, method)))
+    # An epoch is recorded beside the memory of those that ran before: it is there twice.
+    return max(1, int(0.4 * (free + reusable) / bytes_per_replica(problem, model, method)))
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,8 @@ class _Job:
 
     def train(self, group: list[int]) -> Iterator[Finished]:
         """Train a group; where memory runs out, its unfinished replicas start again in two halves."""
+        if self.stopped():
+            return
         done: set[int] = set()
         try:
             for place, result in self._once(group):
@@ -98,6 +101,10 @@ class _Job:
             if part:
                 yield from self.train(part)
 
+    def stopped(self) -> bool:
+        """Whether somebody has asked to stop."""
+        return self.stop.is_set() or self.options.stop()
+
     def _once(self, group: list[int]) -> Iterator[Finished]:
         return train(
             self.problem,
@@ -108,7 +115,7 @@ class _Job:
             keep_history=self.options.keep_history,
             keep_weights=self.options.keep_weights,
             network=self.options.network,
-            stop=lambda: self.stop.is_set() or self.options.stop(),
+            stop=self.stopped,
             check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
         )
 
@@ -130,7 +137,7 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
 
     def work() -> None:
         try:
-            while not stop.is_set():
+            while not job.stopped():
                 for finished in job.train(todo.get_nowait()):
                     out.put(finished)
                     if stop.is_set():

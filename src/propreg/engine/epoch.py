@@ -4,6 +4,7 @@ On a GPU the call is recorded as a CUDA graph and replayed: an epoch is some six
 one from Python takes longer than a small batch takes to compute.
 """
 
+import contextlib
 from typing import Literal
 
 import torch
@@ -45,9 +46,14 @@ class Epoch:
         self._stale, self._warm = True, min(self._warm, WARM_UP - 1)
 
     def __call__(self, number: int) -> Numbers:
-        advance(self.state, self.method, number)
         if not self.record:
+            advance(self.state, self.method, number)
             return self._body(number)
+        with torch.cuda.device(self.y.device):  # streams and kernels belong to the device that is current
+            return self._recorded_epoch(number)
+
+    def _recorded_epoch(self, number: int) -> Numbers:
+        advance(self.state, self.method, number)
         if self._stale:
             if self._warm < WARM_UP:
                 self._warm += 1
@@ -64,15 +70,23 @@ class Epoch:
         """Record an epoch into the memory that the last recording leaves.
 
         ``torch.cuda.graph`` would give all unused memory back to the system first, and take it again a moment later:
-        too slow for a recording after every few replicas that leave.
+        too slow for a recording after every few replicas that leave. Only the first one does so, since no memory can be
+        had back while it goes on, and that of another batch may be lying around.
         """
         graph = torch.cuda.CUDAGraph()
         before = self._recorded  # alive until this recording ends: its memory is in use as long as someone shares it
+        if before is None:
+            torch.cuda.empty_cache()
         self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
         torch.cuda.synchronize()
         with torch.cuda.stream(self._stream):
             graph.capture_begin(pool=None if before is None else before[0].pool())
-            out = self._body(number)
+            try:
+                out = self._body(number)
+            except BaseException:
+                with contextlib.suppress(RuntimeError):  # left open, it would forbid to give any memory back
+                    graph.capture_end()
+                raise
             graph.capture_end()
         torch.cuda.current_stream().wait_stream(self._stream)
         return graph, out
@@ -82,4 +96,6 @@ class Epoch:
         val, test = correct(self.network, self.state, begun, self.y)
         if self.remember is not None and number > 1:  # weights that have made no step are never reported
             remember(self.network, self.state, val, official=self.remember == "official")
-        return step(self.network, self.regulariser, self.method, self.state, begun), val, test
+        loss = step(self.network, self.regulariser, self.method, self.state, begun)
+        self.state.rule.loss.copy_(loss)
+        return loss, val, test

@@ -20,5 +20,7 @@ def bytes_per_replica(problem: Problem, model: Model, method: Method) -> int:
         extra = 6 * passes * edges * (model.heads + model.out_heads)
     else:
         extra = problem.features.matrix.pattern.nnz * passes if model.input_dropout > 0 else 0
+    if method.name == "laplacian" and method.variant == "official":
+        extra += 3 * problem.graph.edge_index.shape[1] * classes  # the one method with a value per edge and class
     numbers = 5 * parameters + nodes * (hidden * width + narrow * classes) + extra
     return int(numbers * torch.finfo(problem.dtype).bits // 8)

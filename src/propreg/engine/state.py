@@ -23,25 +23,35 @@ Judged = tuple[Tensor, Tensor]
 
 
 class Patience(NamedTuple):
-    """The stopping rule on the device: which epoch's weights are kept must not wait for the host. int64 [R]."""
+    """The stopping rule on the device: which epoch's weights are kept must not wait for the host. [R] each."""
 
     patience: Tensor
     best_val: Tensor
     counter: Tensor
+    failed: Tensor
+    loss: Tensor  # of the last step
 
     @staticmethod
-    def fresh(patience: list[int], device: torch.device) -> "Patience":
+    def fresh(patience: list[int], device: torch.device, dtype: torch.dtype = torch.float32) -> "Patience":
         """Before the first epoch."""
         given = torch.tensor(patience, device=device)
-        return Patience(given, torch.full_like(given, -1), torch.zeros_like(given))
+        loss = torch.zeros(len(patience), device=device, dtype=dtype)
+        return Patience(
+            given, torch.full_like(given, -1), torch.zeros_like(given), torch.zeros_like(given).bool(), loss
+        )
 
     def recorded(self, val: Tensor, official: bool) -> Tensor:
-        """Take one epoch's counts as :class:`propreg.engine.stopping.Stopper` does; who reports this epoch. [R]."""
+        """Take the counts after the last step, as :class:`propreg.engine.stopping.Stopper` does: who reports them.
+
+        A replica whose loss was not finite takes these counts and no later ones.
+        """
         live = (self.counter <= self.patience if official else self.counter < self.patience) | (self.best_val < 0)
+        live &= ~self.failed
         better = live & (val > self.best_val)
         recorded = better | (live & (val == self.best_val)) if official else better
         self.best_val.copy_(torch.where(better, val, self.best_val))
         self.counter.add_((live & ~recorded).long()).mul_((~better).long())
+        self.failed.logical_or_(~self.loss.isfinite())
         return recorded
 
 
@@ -108,7 +118,7 @@ def begin(problem: Problem, network: Network, model: Model, replicas: Sequence[R
             "attention": Rates(vector([model.attention_dropout] * len(replicas))),
         },
         counted=_counted(problem, model, replicas),
-        rule=Patience.fresh([r.patience for r in replicas], problem.device),
+        rule=Patience.fresh([r.patience for r in replicas], problem.device, problem.dtype),
         best={},
     )
 
