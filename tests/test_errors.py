@@ -63,7 +63,11 @@ EDGES: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "transposed": (lambda: preg(Z, E.t()), ValueError, ["edge_index", "[2, E]", "(6, 2)", "edge_index.t()"]),
     "one dimension": (lambda: preg(Z, E[0]), ValueError, ["edge_index must have shape [2, E]", "(6,)"]),
     "three rows": (lambda: preg(Z, E[[0, 1, 1]]), ValueError, ["edge_index", "[2, E]", "(3, 6)"]),
-    "dense": (lambda: preg(Z, torch.ones(4, 4)), ValueError, ["edge_index must have shape [2, E]", "(4, 4)"]),
+    "dense": (
+        lambda: preg(Z, torch.ones(4, 4)),
+        ValueError,
+        ["edge_index must have shape [2, E]", "(4, 4)", "to_sparse()"],
+    ),
     "too large": (lambda: preg(Z, E + 1), ValueError, ["edge_index refers to node 4 but z has 4 rows", "relabel"]),
     "negative": (lambda: preg(Z, E - 1), ValueError, ["edge_index refers to node -1", "relabel"]),
     "subgraph's logits": (lambda: preg(Z[:3], E), ValueError, ["node 3 but z has 3 rows", "logits of the whole graph"]),
@@ -111,7 +115,11 @@ MASKS: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "numbers in two dimensions": (lambda: preg(Z, E, mask=E), ValueError, ["mask", "one dimension", "(2, 6)"]),
     "floats": (lambda: preg(Z, E, mask=torch.ones(4)), TypeError, ["mask must be bool or int64", "torch.float32"]),
     "bytes": (lambda: preg(Z, E, mask=torch.ones(4).byte()), TypeError, ["mask must be bool or int64", "torch.uint8"]),
-    "twice": (lambda: preg(Z, E, mask=torch.tensor([1, 2, 1])), ValueError, ["mask names a node twice", "unique()"]),
+    "twice": (
+        lambda: preg(Z, E, mask=torch.tensor([1, 2, 1])),
+        ValueError,
+        ["mask names a node twice", "unique()", "bool()"],
+    ),
     "too large": (
         lambda: preg(Z, E, mask=torch.tensor([4])),
         ValueError,

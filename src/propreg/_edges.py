@@ -29,6 +29,8 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
         num_nodes = max(known) if known else num_nodes
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         fix = ": pass edge_index.t()" if edge_index.dim() == 2 and edge_index.shape[1] == 2 else ""
+        if edge_index.dim() == 2 and edge_index.shape[0] == edge_index.shape[1]:
+            fix = ": a dense adjacency is passed as adjacency.to_sparse()"
         raise ValueError(
             f"edge_index must have shape [2, E], sources above targets, but {tuple(edge_index.shape)} came{fix}."
         )

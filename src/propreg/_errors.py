@@ -26,7 +26,8 @@ def logits(name: str, z: object) -> Tensor:
     if z.dim() != 2:
         raise ValueError(
             f"{name} must have two dimensions, [nodes, classes], but its shape is {tuple(z.shape)}: "
-            "a single column of logits is z.unsqueeze(-1), a batch of graphs one block-diagonal graph."
+            "a single column of yes/no logits is z.unsqueeze(-1) with phi='bernoulli', a batch of graphs one "
+            "block-diagonal graph."
         )
     if not z.is_floating_point():
         raise TypeError(f"{name} must hold floating-point logits, but its dtype is {z.dtype}.")

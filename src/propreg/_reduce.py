@@ -51,4 +51,7 @@ def _check_numbers(mask: Tensor, nodes: int) -> None:
             f"node numbers go from 0 to {nodes - 1}."
         )
     if bool((mask.sort().values.diff() == 0).any()):
-        raise ValueError("mask names a node twice: pass unique node numbers, for example mask.unique().")
+        raise ValueError(
+            "mask names a node twice: pass unique node numbers, for example mask.unique(); "
+            "a mask of zeros and ones is mask.bool()."
+        )

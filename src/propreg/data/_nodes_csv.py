@@ -15,6 +15,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import Split
 
 _KNOWN = ("id", "label", "split")
+_MASKS = ("train_mask", "val_mask", "test_mask")  # PyG's names
 _SPLITS = {"": 0, "train": 1, "val": 2, "valid": 2, "validation": 2, "test": 3}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
 
@@ -129,6 +130,12 @@ def _header(first: tuple[int, list[str]] | None, where: str) -> list[str]:
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: the first "
                 "line must be id,label,split and the features' names, separated by commas."
             )
+    masks = [name for name in names if name.strip().lower() in _MASKS]
+    if masks:
+        raise DataError(
+            f"{where}, line {line}: column {masks[0]!r} looks like a mask, and would be read as a feature: write one "
+            "column split with train, val or test in it, or rename the column."
+        )
     return names
 
 
