@@ -17,6 +17,7 @@ from propreg.engine import Method, Model, Protocol, Replica, train_all
 from propreg.engine.problem import Problem
 from propreg.fitting.fit import fit
 from propreg.fitting.methods import METHODS
+from propreg.fitting.verdict import judge, points
 
 GRAPH = communities()
 QUICK: dict[str, Any] = {
@@ -72,7 +73,6 @@ def test_the_chosen_strength_has_the_best_mean_on_validation() -> None:
     result = quick(mu=(0.1, 0.5, 1.0))
     means = result.val.mean(axis=(1, 2))
     assert result.mu == result.mus[int(np.argmax(means))]
-    assert result.helps == (result.mu > 0)
     assert result.plain.mean == pytest.approx(result.test[0].mean())
     assert result.chosen.runs == 4
     apart = result.test[result.mus.index(result.mu)] - result.test[0]
@@ -239,4 +239,41 @@ def test_a_device_that_is_not_there() -> None:
 def test_the_summary_names_the_method() -> None:
     text = quick(method="label_smoothing", mu=0.1).summary()
     assert text.startswith("plain")
-    assert "label smoothing 0.1" in text or "the plain model was chosen" in text
+    assert "label smoothing 0.1" in text
+
+
+@pytest.mark.parametrize("chosen", [0.0, 0.5])
+def test_the_summary_compares_with_the_best_strength_whatever_was_chosen(chosen: float) -> None:
+    result = replace(quick(mu=0.5), mu=chosen)
+    apart = result.against_plain(0.5)
+    plain, other, difference, verdict, *why = result.summary().splitlines()
+    assert plain.startswith(f"plain        {100 * result.plain.mean:.2f} ± ")
+    assert other.startswith(f"P-reg 0.5    {100 * result.at(0.5).mean:.2f} ± ")
+    assert difference.startswith(
+        f"difference   {points(apart.mean)} points [{points(apart.low)}, {points(apart.high)}], p"
+    )
+    assert verdict == judge(result).sentence
+    assert why[0].startswith("Perhaps because: mu was picked on 30 validation nodes a split, fewer than 100")
+    assert why[1].endswith("2 splits are too few to be sure: p cannot go below 0.5. Ask for more with splits=….")
+
+
+def test_it_helps_only_where_that_is_sure() -> None:
+    """Validation chose it, but it wins in one split of five: that is no claim."""
+    result = quick(mu=0.5, splits=5, seeds=1, max_epochs=2)
+    plain = np.full((5, 1), 0.7)
+    sure, unsure = plain + 0.01 * np.arange(1, 6)[:, None], plain + 0.003 * np.array([[1.0], [0], [0], [0], [0]])
+    helped = [
+        replace(result, mu=mu, test=np.stack([plain, test])).helps for mu in (0.0, 0.5) for test in (sure, unsure)
+    ]
+    assert helped == [False, False, True, False]
+
+
+def test_one_run_has_no_interval() -> None:
+    text = quick(mu=0.5, splits=1, seeds=1).summary()
+    assert text.count("(1 run, too few for an interval)") == 2
+    assert "[" not in text
+
+
+def test_one_class_is_refused() -> None:
+    with pytest.raises(DataError, match="all labelled nodes are of one class"):
+        fit(replace(GRAPH, y=np.zeros(120, np.int64)), **QUICK)

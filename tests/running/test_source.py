@@ -97,6 +97,30 @@ def test_a_folder_of_csv_files(tmp_path: Path) -> None:
     assert found.graph.edge_index.shape == graph.edge_index.shape
 
 
+def test_a_graph_of_one_class_is_refused(tmp_path: Path) -> None:
+    path = stored(replace(communities(), y=np.zeros(120, np.int64)), tmp_path / "own.npz")
+    with pytest.raises(DataError, match="all labelled nodes are of one class, and there is nothing to learn"):
+        load_own(path)
+
+
+def test_too_few_nodes_name_the_options(tmp_path: Path) -> None:
+    three = Graph("three", np.array([[0, 1], [1, 2]]), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))
+    path = stored(three, tmp_path / "own.npz")
+    with pytest.raises(DataError, match=r"3 labelled nodes are too few.*--train-per-class 1 --val-per-class 1"):
+        load_own(path)
+    six = Graph("six", np.array([[0, 1], [1, 2]]), np.eye(6, dtype=np.float32), np.arange(6) % 2)
+    assert load_own(stored(six, path), train_per_class=1, val_per_class=1, splits=2).splits
+
+
+def test_options_that_would_be_ignored_are_refused(tmp_path: Path) -> None:
+    split = Split(*(np.arange(120) % 4 == part for part in range(3)))
+    path = stored(replace(communities(), split=split), tmp_path / "own.npz")
+    with pytest.raises(DataError, match="leave --train-per-class and --val-per-class out"):
+        load_own(path, train_per_class=5, val_per_class=5)
+    with pytest.raises(DataError, match=r"--directed is about a folder's edges\.csv"):
+        load_own(path, directed=True)
+
+
 def test_a_graph_without_labels_is_refused(tmp_path: Path) -> None:
     path = stored(replace(communities(), y=np.full(120, -1)), tmp_path / "own.npz")
     with pytest.raises(DataError, match="no node has a label"):

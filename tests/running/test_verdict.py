@@ -10,9 +10,10 @@ from torch import nn
 from communities import communities
 from propreg.data.graph import Graph, Split
 from propreg.engine import Replica, Result
+from propreg.fitting.reasons import Facts, facts_of, linked_pairs, reasons
 from propreg.fitting.result import FitResult
-from propreg.running.advice import Facts, caveats, facts_of, linked_pairs, reasons
-from propreg.running.verdict import judge, pair, points
+from propreg.fitting.verdict import judge, pair, points
+from propreg.running.advice import caveats
 
 FACTS = Facts(homophily=0.8, by_chance=0.3, isolated=0, nodes=100, validation=200, edges=50)
 
@@ -45,14 +46,36 @@ def test_it_helps_where_the_interval_lies_above_zero() -> None:
 def test_it_harms_where_validation_misled() -> None:
     verdict = judge(made_up(0.5, BETTER[::-1]))
     assert verdict.kind == "harms"
-    assert "P-reg does not help on this graph: mu = 0.5 did best on validation, but gives −4.60" in verdict.sentence
+    assert "P-reg harms on this graph: mu = 0.5 did best on validation, but gives −4.60" in verdict.sentence
 
 
-def test_it_does_not_help_where_the_plain_model_was_chosen() -> None:
+def chose_plain(*gains: float) -> FitResult:
+    return made_up(0.0, [runs(*[0.9] * len(gains)), runs(*(0.9 + g for g in gains))], [[[1.0]], [[0.5]]])
+
+
+def test_where_plain_was_chosen_only_the_interval_says_that_it_does_not_help() -> None:
+    worse = judge(chose_plain(-0.01, -0.02, -0.01, -0.02, 0.0))
+    assert worse.kind == "does not help"
+    assert worse.sentence.startswith("P-reg does not help on this graph: no strength did better")
+    for gains in ([-0.01] * 4, [-0.01, 0.02, -0.01, 0.01, 0.0], [0.01, 0.02, 0.01, 0.02, 0.01]):
+        verdict = judge(chose_plain(*gains))
+        assert verdict.kind == "not chosen"
+        assert verdict.sentence.startswith("P-reg was not chosen on this graph: no strength did better")
+        assert ("Test nodes may not choose" in verdict.sentence) == (min(gains) > 0)
+
+
+def test_one_pair_of_runs_has_no_interval() -> None:
+    for mu in (0.0, 0.5):
+        verdict = judge(made_up(mu, [[[0.1]], [[0.9]]]))
+        assert "+80.00 points of test accuracy in one pair of runs, too few for an interval" in verdict.sentence
+        assert "p = " not in verdict.sentence
+
+
+def test_the_best_of_the_others_is_compared_where_plain_was_chosen() -> None:
     val = [runs(0.9, 0.9), runs(0.5, 0.5), runs(0.8, 0.8)]
     result = made_up(0.0, [runs(0.9, 0.9), runs(0.5, 0.6), runs(0.8, 0.7)], val, (0.0, 0.1, 0.9))
     verdict = judge(result)
-    assert verdict.kind == "does not help"
+    assert verdict.kind == "not chosen"
     assert "no strength did better than the plain model on validation" in verdict.sentence
     assert "The best strength above 0, mu = 0.9, gives −15.00 points" in verdict.sentence
 
@@ -145,13 +168,21 @@ def test_caveats() -> None:
 def test_the_facts_are_those_of_the_graph() -> None:
     graph = communities(same=0.9)
     split = Split(*(np.arange(120) % 4 == part for part in range(3)))
-    result = made_up(0.5, BETTER, splits={"a": split})
-    facts = facts_of(graph, result)
+    facts = facts_of(graph, {"a": split})
     source, target = graph.edge_index
     assert facts.homophily == pytest.approx((graph.y[source] == graph.y[target]).mean())
     assert facts.by_chance == pytest.approx(1 / 3)
     assert (facts.nodes, facts.validation, facts.isolated) == (120, 30, 0)
     assert facts.edges == len({frozenset(edge) for edge in zip(source.tolist(), target.tolist(), strict=True)})
+
+
+def test_loops_say_nothing_about_neighbours() -> None:
+    """A node is of its own class: loops would make any graph look homophilous."""
+    graph = communities(same=0.3)
+    loops = np.tile(np.arange(120), (2, 1))
+    looped = replace(graph, edge_index=np.concatenate([graph.edge_index, loops], axis=1))
+    split = {"a": Split(*(np.arange(120) % 4 == part for part in range(3)))}
+    assert facts_of(looped, split) == facts_of(graph, split)
 
 
 def test_linked_pairs_count_a_pair_once_and_no_loops() -> None:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,24 +73,35 @@ def run(
     ] = Path("propreg-run"),
     replace: Annotated[bool, typer.Option("--replace", help="Write over that folder, if it holds a run.")] = False,
     train_per_class: Annotated[
-        int, typer.Option(min=1, help="Training nodes per class, where your graph has no split.")
-    ] = 20,
+        int | None, typer.Option(min=1, help="Training nodes per class, where your graph has no split; default 20.")
+    ] = None,
     val_per_class: Annotated[
-        int, typer.Option(min=1, help="Validation nodes per class, where your graph has no split.")
-    ] = 30,
-    directed: Annotated[bool, typer.Option("--directed", help="Take edges.csv as source → target only.")] = False,
+        int | None,
+        typer.Option(min=1, help="Validation nodes per class, where your graph has no split; default 30."),
+    ] = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Take your edges.csv as source → target only.")] = False,
     normalize_features: Annotated[
         bool, typer.Option("--normalize-features", help="Divide each node's features by their sum (your own graph).")
     ] = False,
-    progress: Annotated[bool, typer.Option(help="Show a bar while training, on a terminal.")] = True,
+    progress: Annotated[bool, typer.Option(help="Show how far it is and how long it takes.")] = True,
 ) -> None:
     """Compare the plain model with a regularised one on a graph, and write a page about it."""
     if dataset is not None and graph is not None:
         raise typer.BadParameter("--dataset and --graph name two graphs: give one of them.")
-    from propreg.running.settings import parse_mu
+    if graph is None:
+        _only_for_own_graphs(
+            {
+                "--train-per-class": train_per_class is not None,
+                "--val-per-class": val_per_class is not None,
+                "--directed": directed,
+                "--normalize-features": normalize_features,
+            }
+        )
+    from propreg.running.settings import check_device, parse_mu
 
     try:
-        strengths = parse_mu(mu)
+        strengths = parse_mu(mu, method.value)
+        check_device(device)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with _loading():
@@ -121,35 +132,43 @@ def run(
         max_epochs=max_epochs,
         device=device,
     )
-    _say(text.before(plan))
+    with suppress(BrokenPipeError):  # whoever stops reading still gets the folder; the end of the output says so
+        _say(text.before(plan))
     folder = claim(output, replace=replace)
     try:
-        comparison = compare(plan, progress=None if progress else False)
+        comparison = compare(plan, progress="lines" if progress else False)
     except BaseException:
         give_up(folder)
         raise
-    _say(["", *text.table(comparison), ""])
-    _say(text.remarks(comparison))
-    _write(folder, output, comparison)
+    try:
+        _write(folder, comparison)
+    finally:  # a closed pipe must not lose what was trained, nor a full disk what can still be said
+        left_alone = f"{output} is there already and was left alone. " if folder != output else ""
+        _say(["", *text.table(comparison), "", *text.remarks(comparison), "", *text.written(folder, left_alone)])
     if not comparison.result.finished:
         raise typer.Exit(130)
 
 
-def _write(folder: Path, wanted: Path, comparison: "Comparison") -> None:
+def _only_for_own_graphs(given: dict[str, bool]) -> None:
+    """Refuse what would be ignored: a benchmark has its own splits and features."""
+    if said := [name for name, there in given.items() if there]:
+        are = "is" if len(said) == 1 else "are"
+        out = "it" if len(said) == 1 else "them"
+        raise typer.BadParameter(
+            f"{' and '.join(said)} {are} for your own graph: give one with --graph, or leave {out} out."
+        )
+
+
+def _write(folder: Path, comparison: "Comparison") -> None:
     """Numbers and model first: a page that cannot be made must not lose them."""
-    from propreg.running import text
     from propreg.running.folder import write_page, write_texts
     from propreg.running.recording import to_csv
 
     write_texts(folder, comparison.record, to_csv(comparison.result))
     comparison.result.save(folder / "model.npz")
-    try:
-        from propreg.report import run_figures, run_page
+    from propreg.report import run_figures, run_page
 
-        write_page(folder, run_page(comparison.record), run_figures(comparison.record))
-    finally:
-        left_alone = f"{wanted} is there already and was left alone. " if folder != wanted else ""
-        _say(["", *text.written(folder, left_alone)])
+    write_page(folder, run_page(comparison.record), run_figures(comparison.record))
 
 
 def _say(lines: Iterable[str]) -> None:

@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 def homophily(edge_index: NDArray[Any], y: NDArray[Any]) -> float:
     """The share of edges whose two ends have the same class, among those whose ends both have one.
 
+    A loop says nothing about neighbours and does not count.
+
     Example:
         >>> homophily(np.array([[0, 1, 1, 2], [1, 0, 2, 1]]), np.array([0, 0, 1]))
         0.5
     """
     source, target = y[edge_index[0]], y[edge_index[1]]
-    known = (source >= 0) & (target >= 0)
+    known = (source >= 0) & (target >= 0) & (edge_index[0] != edge_index[1])
     return float((source == target)[known].mean()) if bool(known.any()) else float("nan")
 
 

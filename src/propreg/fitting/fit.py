@@ -1,5 +1,6 @@
 """Tune μ and train, in one batch."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -13,19 +14,23 @@ from propreg import _errors
 from propreg.data.graph import Graph
 from propreg.data.own import read_graph
 from propreg.engine import Model, Options, Problem, Protocol, Replica, Result, train_all
+from propreg.engine.batches import replicas_that_fit
 from propreg.engine.models import Network
 from propreg.engine.step import nothing_dropped
 from propreg.fitting.choosing import Scores, choose
+from propreg.fitting.estimate import Estimate, quicker_command
 from propreg.fitting.export import as_module
 from propreg.fitting.methods import METHODS, Preset, method_of
 from propreg.fitting.own_model import Factory, OwnNetwork
 from propreg.fitting.progress import Progress
+from propreg.fitting.reasons import facts_of
 from propreg.fitting.result import FitResult
 from propreg.fitting.settings import (
     Splits,
     architecture,
     device_of,
     named_splits,
+    need_classes,
     need_pyg,
     number_of_seeds,
     strengths,
@@ -52,7 +57,7 @@ def fit(
     patience: int = 100,
     max_epochs: int = 1000,
     device: str = "auto",
-    progress: bool | None = None,
+    progress: Literal["lines"] | bool | None = None,
 ) -> FitResult:
     """Train the plain model and P-reg at every strength over several splits and seeds, and pick μ on validation.
 
@@ -73,7 +78,8 @@ def fit(
         train_per_class, val_per_class: Of the random splits.
         lr, weight_decay, dropout, patience, max_epochs: Of the training; ``dropout`` defaults to the model's own.
         device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        progress: Show a bar; None shows it on a terminal only. Ctrl-C returns what is finished.
+        progress: Show a bar; None shows it on a terminal only, and ``"lines"`` says how long it takes where there is
+            none. Ctrl-C returns what is finished.
 
     Example:
         >>> from propreg import fit, load_dataset
@@ -84,6 +90,7 @@ def fit(
     _errors.one_of("method", method, METHODS)
     _errors.one_of("preset", preset, ("paper", "reference"))
     graph = data if isinstance(data, Graph) else read_graph(data)
+    need_classes(graph)
     own = None if isinstance(model, str | Model | nn.Module) or not callable(model) else model
     spec = Model() if own else architecture(model)
     if not own:
@@ -103,10 +110,14 @@ def fit(
     options = Options(keep_history=True, keep_weights=True)
     if isinstance(network, OwnNetwork):
         options = replace(options, network=network, workers=1, batch=len(replicas) if network.together else 1)
-    training = train_all(problem, spec, method_of(method, preset), replicas, Protocol(max_epochs=max_epochs), options)
+    regulariser, protocol = method_of(method, preset), Protocol(max_epochs=max_epochs)
+    groups = math.ceil(len(replicas) / (options.batch or replicas_that_fit(problem, spec, regulariser)))
     results: list[Result | None] = [None] * len(replicas)
     finished = True
     with Progress(len(replicas), progress) as bar:
+        quicker = quicker_command(shape[1], shape[2], shape[0]) if progress == "lines" else ""
+        estimate = Estimate(groups, (min(patience, max_epochs), max_epochs), bar.say, quicker)
+        training = train_all(problem, spec, regulariser, replicas, protocol, replace(options, stop=estimate.epoch))
         try:
             for place, result in training:
                 results[np.ravel_multi_index(order[place], shape)] = result
@@ -146,6 +157,7 @@ def fit(
         parts,
         predicted,
         rate,
+        facts_of(graph, parts),
     )
 
 

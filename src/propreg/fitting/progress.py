@@ -1,17 +1,33 @@
-"""A progress bar for people: quiet where there is no terminal."""
+"""A progress bar for people; where there is no terminal, quiet, or a line now and then."""
 
+import contextlib
+import sys
+import time
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from propreg.engine.spec import Result
+from propreg.fitting.estimate import between
+
+Wanted = Literal["lines"] | bool | None
+EVERY = 60.0  # seconds between two lines
 
 
 class Progress:
-    """Counts finished runs; shows the time left and the validation accuracy so far, plain and at the best strength."""
+    """Counts finished runs; shows the time left and the validation accuracy so far, plain and at the best strength.
 
-    def __init__(self, total: int, wanted: bool | None) -> None:
+    Args:
+        total: How many runs there are.
+        wanted: False is silent, True shows a bar, None shows it on a terminal only, and ``"lines"`` is None with lines
+            in place of the bar where there is no terminal. All of them go to standard error.
+    """
+
+    def __init__(self, total: int, wanted: Wanted) -> None:
         self._scores: dict[float, list[float]] = {}
         self._bar: Any = None
+        self._total, self._done = total, 0
+        self._lines = wanted == "lines"
+        self._start = self._last = time.monotonic()
         if wanted is False:
             return
         try:
@@ -21,7 +37,7 @@ class Progress:
         except ModuleNotFoundError:
             return
         console = Console(stderr=True)
-        if not (wanted or console.is_terminal):
+        if not (wanted is True or console.is_terminal):
             return
         columns = (
             BarColumn(bar_width=12),
@@ -47,10 +63,23 @@ class Progress:
 
     def advance(self, result: Result) -> None:
         """One run more."""
+        self._done += 1
         if not result.failed:
             self._scores.setdefault(result.replica.strength, []).append(result.val)
         if self._bar is not None:
             self._bar.update(self._task, advance=1, description=self.so_far())
+        elif self._lines and (now := time.monotonic()) - self._last >= EVERY:
+            self._last = now
+            left = (now - self._start) / self._done * (self._total - self._done)
+            self.say(f"{self._done:,} of {self._total:,} runs, {between(left, left)} left{self.so_far()}")
+
+    def say(self, line: str) -> None:
+        """A line above the bar, or in its place; nothing where neither is wanted."""
+        if self._bar is not None:
+            self._bar.console.print(line, highlight=False, markup=False)
+        elif self._lines:
+            with contextlib.suppress(OSError):  # nobody reads it any more: that must not end a training
+                print(line, file=sys.stderr, flush=True)
 
     def so_far(self) -> str:
         """What the finished runs say, for example ``; validation 93.1 %, with mu 0.5 94.0 %``."""

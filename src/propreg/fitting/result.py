@@ -12,6 +12,8 @@ from propreg.data.graph import Split
 from propreg.engine.spec import Model, Result
 from propreg.fitting.choosing import matched
 from propreg.fitting.methods import METHODS
+from propreg.fitting.reasons import Facts, reasons
+from propreg.fitting.verdict import judge, points
 from propreg.statistics import Difference, Runs, Summary, paired, summarise
 
 
@@ -31,6 +33,7 @@ class FitResult:
         predicted: The classes that the runs without a regulariser (key 0) and with the chosen strength predict for all
             nodes, int64 [splits, seeds, nodes]; −1 where a run failed or was not finished.
         dropout: Of the training.
+        facts: What the graph is like, for the reasons that :meth:`summary` gives.
 
     Example:
         >>> import propreg
@@ -53,6 +56,7 @@ class FitResult:
     splits: Mapping[str, Split] = field(default_factory=dict)
     predicted: Mapping[float, NDArray[np.int64]] = field(default_factory=dict)
     dropout: float = 0.5
+    facts: Facts | None = None
 
     @property
     def plain(self) -> Summary:
@@ -71,8 +75,12 @@ class FitResult:
 
     @property
     def helps(self) -> bool:
-        """Whether validation accuracy chose a strength above 0."""
-        return self.mu > 0
+        """Whether it is sure that the regulariser helps, as ``propreg run`` judges it.
+
+        Validation chose a strength above 0, the 95 % interval of the difference on the test nodes lies above 0, and
+        p is at most 1/16, the least that five splits can give. ``mu > 0`` alone says what validation chose.
+        """
+        return judge(self).kind == "helps"
 
     def at(self, mu: float) -> Summary:
         """Test accuracy at one of the strengths, over its finished runs."""
@@ -83,20 +91,26 @@ class FitResult:
         return paired(*matched(self.test[self.mus.index(mu)], self.test[self.mus.index(0.0)]))
 
     def summary(self) -> str:
-        """A few lines for people."""
-        title = METHODS[self.method].title
-        wide = max(len("difference"), len(f"{title} {self.mu:g}")) + 2
-        lines = [f"{'plain':<{wide}} {_percent(self.plain)}"]
-        if not self.helps:
-            return "\n".join([*lines, "No strength did better on validation: the plain model was chosen."])
-        apart = self.difference
-        low, high = 100 * apart.low, 100 * apart.high
-        lines += [
-            f"{f'{title} {self.mu:g}':<{wide}} {_percent(self.chosen)}",
-            f"{'difference':<{wide}} {100 * apart.mean:+.2f} points [{low:+.2f}, {high:+.2f}], "
-            f"p = {apart.p_value:.3g}, better in {100 * apart.won:.0f} % of the paired runs",
-        ]
-        return "\n".join(lines)
+        """A few lines for people: plain, the best strength above 0, their difference, and what that means."""
+        verdict = judge(self)
+        found = verdict.pair
+        if found is None:
+            there = not np.isnan(self.test[0]).all()
+            return "\n".join([*([f"plain  {_percent(self.plain)}"] if there else []), verdict.sentence])
+        name, apart = f"{METHODS[self.method].title} {found.mu:g}", found.difference
+        wide = max(len("difference"), len(name)) + 2
+        between = f" [{points(apart.low)}, {points(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
+        why = reasons(self.facts, self, verdict, "{}=…") if self.facts else []
+        return "\n".join(
+            [
+                f"{'plain':<{wide}} {_percent(found.plain)}",
+                f"{name:<{wide}} {_percent(found.other)}",
+                f"{'difference':<{wide}} {points(apart.mean)} points{between}, "
+                f"better in {100 * apart.won:.0f} % of the paired runs",
+                verdict.sentence,
+                *(f"Perhaps because: {each}" for each in why),
+            ]
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one file: its weights and how to build it again, as an npz without pickles.
@@ -119,4 +133,6 @@ class FitResult:
 
 
 def _percent(s: Summary) -> str:
+    if s.runs == 1:
+        return f"{100 * s.mean:.2f} %  (1 run, too few for an interval)"
     return f"{100 * s.mean:.2f} ± {100 * s.std:.2f} %  (95 %: {100 * s.low:.2f} to {100 * s.high:.2f}, {s.runs} runs)"

@@ -90,6 +90,14 @@ def device_of(name: str) -> torch.device:
     return torch.device(name)
 
 
+def need_classes(graph: Graph, where: str = "the graph") -> None:
+    """Refuse a graph on which every model is right, or none can be trained."""
+    known = len(np.unique(graph.y[graph.y >= 0]))
+    if known < 2:
+        said = "all labelled nodes are of one class" if known else "no node has a label"
+        raise DataError(f"{where}: {said}, and there is nothing to learn: give nodes of two classes a label.")
+
+
 def need_pyg() -> None:
     """Refuse before the training what would fail after it: the trained model is made of PyG's layers."""
     if importlib.util.find_spec("torch_geometric") is None:

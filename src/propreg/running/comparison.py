@@ -7,13 +7,14 @@ from typing import Any, Literal
 
 from propreg.fitting.fit import fit
 from propreg.fitting.methods import METHODS
+from propreg.fitting.reasons import facts_of, reasons
 from propreg.fitting.result import FitResult
 from propreg.fitting.settings import device_of, number_of_seeds, strengths
-from propreg.running.advice import caveats, facts_of, reasons
+from propreg.fitting.verdict import Verdict, judge
+from propreg.running.advice import caveats
 from propreg.running.recording import make_record
 from propreg.running.settings import QUICK, QUICK_MUS, THOROUGH
 from propreg.running.source import Source
-from propreg.running.verdict import Verdict, judge
 
 TITLES = {"gcn": "GCN", "gat": "GAT", "mlp": "MLP", "appnp": "APPNP"}
 
@@ -81,7 +82,7 @@ def make_plan(
     )
 
 
-def compare(plan: Plan, *, progress: bool | None = None) -> Comparison:
+def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> Comparison:
     """Train the plain model and the regularised ones, and say which is better.
 
     Raises:
@@ -104,7 +105,7 @@ def compare(plan: Plan, *, progress: bool | None = None) -> Comparison:
         device=plan.device,
         progress=progress,
     )
-    verdict, facts = judge(result), facts_of(graph, result)
+    verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
     why = reasons(facts, result, verdict)
     notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *plan.source.notes]
     names = ("lr", "weight_decay", "patience", "max_epochs")

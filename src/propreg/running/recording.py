@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from propreg import __version__
 from propreg.data.graph import Graph
 from propreg.engine.spec import Result
-from propreg.running.advice import Facts
+from propreg.fitting.reasons import Facts
 from propreg.running.record import FORMAT, VERSION
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.nodes import load_node_graph
 from propreg.data.own import read_graph
 from propreg.data.splits import official_splits, random_split
+from propreg.fitting.settings import need_classes
 
+PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
 WIDE = 20.0  # features beyond this make training with the usual learning rates slow or unstable
 
 
@@ -62,11 +64,14 @@ def load_own(
     directed: bool = False,
     normalize_features: bool = False,
     splits: int | None = None,
-    train_per_class: int = 20,
-    val_per_class: int = 30,
+    train_per_class: int | None = None,
+    val_per_class: int | None = None,
 ) -> Source:
-    """A graph of the user's own, with its own split or random ones."""
+    """A graph of the user's own, with its own split or random ones, of 20 and 30 nodes per class if not told."""
+    if directed and not os.path.isdir(path):
+        raise DataError(f"{path}: --directed is about a folder's edges.csv; here edges are as they are: leave it out.")
     graph = read_graph(path, directed=directed)
+    need_classes(graph, str(path))
     name = graph.name or "graph"
     notes = []
     if normalize_features:
@@ -78,23 +83,28 @@ def load_own(
             "with --normalize-features."
         )
     if graph.split is not None:
-        if splits is not None:
-            raise DataError(f"{path}: has a split of its own, so that no random ones are drawn: leave --splits out.")
+        asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}
+        if said := [name for name, value in asked.items() if value is not None]:
+            out = " and ".join(said)
+            raise DataError(f"{path}: has a split of its own, so that no random ones are drawn: leave {out} out.")
         return Source(name, graph, {"own": graph.split}, tuple(notes))
-    needed = train_per_class + val_per_class + 1
-    labelled = graph.y[graph.y >= 0]
-    if not len(labelled):
-        raise DataError(f"{path}: no node has a label, and there is nothing to train on: give the nodes you know one.")
-    counts = np.unique(labelled, return_counts=True)[1]
+    train, val = train_per_class or PER_CLASS[0], val_per_class or PER_CLASS[1]
+    needed = train + val + 1
+    counts = np.unique(graph.y[graph.y >= 0], return_counts=True)[1]
     if few := int((counts < needed).sum()):
         notes.append(
             f"{few} of {len(counts)} classes have fewer than {needed} labelled nodes: of those, half of the nodes were "
             "for testing, and the rest for training and validation."
         )
     drawn = {
-        f"random-{seed}": random_split(graph.y, train_per_class, val_per_class, seed, small_classes="shrink")
+        f"random-{seed}": random_split(graph.y, train, val, seed, small_classes="shrink")
         for seed in range(5 if splits is None else splits)
     }
+    if not all(part.any() for split in drawn.values() for part in (split.train, split.val, split.test)):
+        raise DataError(
+            f"{path}: {counts.sum()} labelled nodes are too few to train, choose and test on: label at least "
+            f"{needed} of each class, or 3 with --train-per-class 1 --val-per-class 1."
+        )
     return Source(name, graph, drawn, tuple(notes))
 
 

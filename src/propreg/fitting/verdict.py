@@ -19,7 +19,7 @@ SURE = 1 / 16  # the smallest p that the paper's five splits can give
 class Verdict:
     """``kind``, the sentence, and what it rests on (None: there is nothing to compare)."""
 
-    kind: Literal["helps", "does not help", "cannot tell", "harms"]
+    kind: Literal["helps", "not chosen", "does not help", "cannot tell", "harms"]
     sentence: str
     pair: "Pair | None"
 
@@ -33,6 +33,11 @@ class Pair:
     other: Summary
     difference: Difference
     units: int  # independent comparisons: splits, or seeds where there is one split
+
+    @property
+    def sure(self) -> bool:
+        """Whether the sign of the difference is as sure as five splits can make it."""
+        return self.difference.p_value <= SURE
 
 
 def pair(result: "FitResult", mu: float) -> Pair | None:
@@ -48,28 +53,45 @@ def judge(result: "FitResult") -> Verdict:
     """Compare the chosen strength with the plain model; where that was chosen, the best of the others.
 
     It helps where validation chose it, the 95 % interval of the difference on the test nodes lies above 0, and p is at
-    most 1/16, as sure as five splits can be.
+    most 1/16, as sure as five splits can be. It harms where the interval lies as surely below 0. Where the plain model
+    was chosen, it does not help if the interval of at least five units ends at 0 or below; else it was not chosen.
     """
     title, compared = METHODS[result.method].title, result.mu or best_above_zero(result)
     found = None if compared is None else pair(result, compared)
     if found is None:
         sentence = f"It cannot be told whether {title} helps: there is no pair of finished runs to compare."
         return Verdict("cannot tell", sentence, None)
-    apart = found.difference
-    said = f"{points(apart.mean)} points of test accuracy (95 % interval {points(apart.low)} to {points(apart.high)})"
+    above, below = found.sure and found.difference.low > 0, found.sure and found.difference.high < 0
     if not result.mu:
+        no_gain = found.difference.high <= 0 and 2 / 2**found.units <= SURE
         sentence = (
-            f"{title} does not help on this graph: no strength did better than the plain model on validation, so that "
-            f"the plain model was chosen. The best strength above 0, mu = {compared:g}, gives {said}."
+            f"{title} {'does not help' if no_gain else 'was not chosen'} on this graph: no strength did better than "
+            "the plain model on validation, so that the plain model was chosen. The best strength above 0, "
+            f"mu = {compared:g}, gives {in_points(found)}."
         )
-        return Verdict("does not help", sentence, found)
-    if apart.low > 0 and apart.p_value <= SURE:
-        return Verdict("helps", f"{title} helps on this graph: {said}.", found)
-    if apart.high < 0 and apart.p_value <= SURE:
-        sentence = f"{title} does not help on this graph: mu = {compared:g} did best on validation, but gives {said}."
+        if found.units > 1 and found.difference.low > 0:
+            sentence += " Test nodes may not choose: more validation nodes would tell whether that is chance."
+        return Verdict("does not help" if no_gain else "not chosen", sentence, found)
+    if above:
+        return Verdict("helps", f"{title} helps on this graph: {in_points(found)}.", found)
+    if below:
+        sentence = (
+            f"{title} harms on this graph: mu = {compared:g} did best on validation, but gives {in_points(found)}."
+        )
         return Verdict("harms", sentence, found)
-    sentence = f"It cannot be told whether {title} helps on this graph: {said}, p = {apart.p_value:.2g}."
-    return Verdict("cannot tell", sentence, found)
+    p = f", p = {found.difference.p_value:.2g}" if found.units > 1 else ""
+    return Verdict(
+        "cannot tell", f"It cannot be told whether {title} helps on this graph: {in_points(found)}{p}.", found
+    )
+
+
+def in_points(found: Pair) -> str:
+    """The difference with its interval, which one pair of runs does not have."""
+    apart = found.difference
+    said = f"{points(apart.mean)} points of test accuracy"
+    if found.units == 1:
+        return f"{said} in one pair of runs, too few for an interval"
+    return f"{said} (95 % interval {points(apart.low)} to {points(apart.high)})"
 
 
 def best_above_zero(result: "FitResult") -> float | None:
