@@ -72,7 +72,6 @@ def test_outputs_lie_with_the_runs(results: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["fig-3", "-o", "a.svg"], "There is no figure 'fig-3'."),
-        (["table1", "-o", "a.gif"], "A figure's file ends in .svg, .png or .pdf, but '.gif' came."),
         (["table1", "-o", "none/a.svg"], "There is no folder none: make it first"),
         (["table1", "-o", "a.svg", "--results", "nowhere"], "There are no results at nowhere"),
         (["fig-mask", "-o", "a.svg", "--dataset", "cora", "--results", "."], "holds no exported runs"),
@@ -86,6 +85,13 @@ def test_one_sentence_and_status_1(
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1), done.output
     assert says in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_a_wrong_suffix_is_a_wrong_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, ["figure", "table1", "-o", "a.gif"])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert "A figure's file ends in .svg, .png or .pdf, but '.gif' came." in done.stderr
 
 
 def test_a_dataset_belongs_to_the_figure_of_depth(results: Path, tmp_path: Path) -> None:

@@ -74,6 +74,39 @@ def test_what_is_printed_fits_a_terminal_and_has_no_colours(graph: str) -> None:
     assert "\x1b" not in done.output
 
 
+@pytest.mark.parametrize("method", ["preg", "confidence_penalty"])
+def test_a_narrow_terminal_gets_narrow_lines(graph: str, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    done = run("--graph", graph, "--method", method, *QUICK)
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert "difference" in done.stdout
+
+
+def test_one_pair_of_runs_has_no_interval(graph: str) -> None:
+    done = run("--graph", graph, "--mu", "0.5", "--splits", "1", "--seeds", "1", "--max-epochs", "5")
+    rows = [line.split() for line in done.stdout.splitlines() if line.startswith(("GCN", "difference"))]
+    assert [row[-2:] for row in rows[:2]] == [["–", "1"]] * 2
+    assert rows[2][-1] == "–"
+    text = " ".join(done.stdout.split())
+    assert "One pair of runs gives neither an interval nor a test" in text
+    assert "on 1 split, 1 seed each" in text
+    assert "Training 2 GCNs" in text
+
+
+def test_a_reader_who_stops_reading_loses_nothing(graph: str) -> None:
+    """As with ``| head -1``: the result is written before it is printed."""
+    command = [sys.executable, "-m", "propreg", "run", "--graph", graph, *QUICK]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("communities: 200 nodes")
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (141, "")
+    there = sorted(path.name for path in Path("propreg-run").iterdir())
+    assert there == ["figures", "index.html", "model.npz", "run.json", "runs.csv"]
+
+
 def test_a_second_run_gets_a_folder_of_its_own(graph: str) -> None:
     run("--graph", graph, *QUICK, "-o", "out")
     before = (Path("out") / "run.json").read_bytes()
@@ -148,8 +181,14 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
         (["--graph", "nowhere"], 1, "nowhere: there is no such file or folder: check the path."),
         (["--dataset", "cora", "--graph", "mine.npz"], 2, "--dataset and --graph name two graphs: give one of them."),
         (["--mu", "0.2;0.5"], 2, "--mu must be auto, a number or a list like 0.2,0.5, but '0.2;0.5' came."),
-        (["--graph", "mine.npz", "--mu", "-1"], 1, "mu must hold finite numbers of at least 0"),
-        (["--graph", "mine.npz", "--device", "abacus"], 1, "device must be one of 'auto', 'cpu', 'cuda'"),
+        (["--graph", "mine.npz", "--mu", "-1"], 2, "--mu must hold finite numbers of at least 0, but '-1' came."),
+        (["--graph", "mine.npz", "--mu", "nan"], 2, "--mu must hold finite numbers of at least 0, but 'nan' came."),
+        (["--graph", "mine.npz", "--mu", "0"], 2, "--mu needs a strength above 0"),
+        (["--mu", "2", "--method", "label_smoothing"], 2, "--mu must lie between 0 and 1 for label_smoothing"),
+        (["--device", "tpu"], 2, "--device must be auto, cpu, cuda or one GPU like cuda:0, but 'tpu' came."),
+        (["--train-per-class", "5"], 2, "--train-per-class is for your own graph: give one with --graph"),
+        (["--dataset", "cora", "--val-per-class", "30"], 2, "--val-per-class is for your own graph"),
+        (["--directed", "--normalize-features"], 2, "--directed and --normalize-features are for your own graph"),
         (["--graph", "mine.npz", "-o", "mine.npz/run"], 1, "cannot be made: Not a directory; choose another with -o."),
     ],
 )
@@ -157,7 +196,7 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
 def test_what_cannot_be_run_is_one_sentence(arguments: list[str], code: int, says: str) -> None:
     done = run(*arguments)
     assert done.exit_code == code
-    assert says in done.stderr
+    assert says in " ".join(done.stderr.replace("│", " ").split())
     assert done.stdout == "" or "Training" in done.stdout
     assert not Path("propreg-run").exists()
 

@@ -52,6 +52,8 @@ def test_points_give_their_values(watched: Watched) -> None:
     plot.scroll_into_view_if_needed()
     plot.focus()
     watched.page.keyboard.press("ArrowRight")
+    expect(watched.page.locator("#strength .readout")).to_contain_text("strength μ 0, accuracy in % 81.10")
+    watched.page.keyboard.press("ArrowRight")
     watched.page.keyboard.press("ArrowRight")
     expect(watched.page.locator("#strength .readout")).to_contain_text("accuracy in % 85.10")
     expect(watched.page.locator("#strength .readout")).to_contain_text("6 of 6 runs")
@@ -71,7 +73,7 @@ def test_pictures_are_tables_too(watched: Watched) -> None:
     page = watched.page
     page.locator("#strength").scroll_into_view_if_needed()
     page.locator("#strength details.numbers summary").click()
-    expect(page.locator("#strength details tbody tr")).to_have_count(6)
+    expect(page.locator("#strength details tbody tr")).to_have_count(8)  # four strengths, test and validation
 
 
 @pytest.mark.slow

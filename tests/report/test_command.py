@@ -57,7 +57,7 @@ def test_somebody_elses_page_stays(run_folder: Path, tmp_path: Path) -> None:
     [
         (["nowhere"], "There is no run at nowhere"),
         (["--results", "nowhere"], "There are no results at nowhere"),
-        (["run", "--results", "x"], "--results is for the study's page"),
+        (["run/index.html"], "run/index.html is a page, not a record: give the folder of the run, or the run.json in"),
         (["damaged"], "is no JSON"),
         (["wrong"], "The record's mus should"),
         (["run", "-o", "run/run.json"], "is no folder: choose another with -o"),
@@ -75,6 +75,12 @@ def test_what_is_wrong_is_one_sentence(
     assert says in result.output
     assert len(result.output.strip().splitlines()) == 1
     assert run_folder.exists()
+
+
+def test_results_with_a_run_is_a_wrong_command_line(run_folder: Path) -> None:
+    result = CliRunner().invoke(app, ["report", str(run_folder), "--results", "x"])
+    assert result.exit_code == 2
+    assert "--results is for the study's page" in result.output
 
 
 def test_the_page_is_opened_when_asked(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from propreg.report.run_numbers import numbers_of
 from propreg.report.run_pictures import run_pictures
 from propreg.report.run_record import read_run
 from propreg.statistics import summarise
+from propreg.study.figures.parts import number
 from report.samples import run_record
 
 
@@ -23,8 +24,8 @@ def test_points_are_the_means_with_their_intervals() -> None:
     pictures = run_pictures(run, numbers_of(run))
     curve = pictures["accuracy-against-mu"].panels[0]
     found = summarise(run.test[2])
-    assert curve.series[0].x == (0.1, 0.5, 1.0)
-    assert (curve.series[0].y[1], curve.series[0].low[1], curve.series[0].high[1]) == tuple(
+    assert curve.series[0].x == curve.series[1].x == (0.0, 0.1, 0.5, 1.0)
+    assert (curve.series[0].y[2], curve.series[0].low[2], curve.series[0].high[2]) == tuple(
         float(f"{value:.9g}") for value in (found.mean, found.low, found.high)
     )
     assert [(level.axis, level.value) for level in curve.levels] == [("y", 81.1), ("x", 0.5)]
@@ -32,6 +33,26 @@ def test_points_are_the_means_with_their_intervals() -> None:
     assert differences.series[1].x == (4.0, 4.0, 4.0)
     assert len(differences.series[0].x) == 6
     assert differences.y_names == ("split 0", "split 1", "split 2")
+
+
+def test_the_plain_model_is_a_point_of_validation_and_of_test() -> None:
+    """Validation at 0 is what the other strengths have to beat: without it the choice cannot be seen."""
+    run = read_run(run_record(mu=0.0))
+    curve = run_pictures(run, numbers_of(run))["accuracy-against-mu"].panels[0]
+    assert (curve.series[0].x[0], curve.series[0].y[0]) == (0.0, number(run.test[0].mean()))
+    assert (curve.series[1].x[0], curve.series[1].y[0]) == (0.0, number(run.val[0].mean()))
+    assert curve.notes == ("picked on validation: μ = 0, the plain model",)
+    assert run.val[0].mean() != run.test[0].mean()
+
+
+def test_one_run_has_no_band() -> None:
+    one = [[[0.8]], [[0.9]]]
+    record = run_record(mus=[0.0, 0.5], splits=["0"], seeds=1, val=one, test=one, epochs=[[[9]], [[9]]])
+    run = read_run(record)
+    curve = run_pictures(run, numbers_of(run))["accuracy-against-mu"].panels[0]
+    assert (curve.series[0].y, curve.series[0].low, curve.series[0].high) == ((80.0, 90.0), (None, None), (None, None))
+    assert curve.levels[0].low is None
+    assert len(run_figures(record)) == 3
 
 
 def test_one_split_is_shown_by_seed() -> None:
@@ -55,3 +76,6 @@ def test_small_strengths_are_drawn_on_a_logarithmic_axis() -> None:
     run = read_run(run_record(mus=[0.0, 1e-5, 1e-3, 1.0], mu=1e-3))
     panel = run_pictures(run, numbers_of(run))["accuracy-against-mu"].panels[0]
     assert (panel.x_scale, panel.x_view) == ("log", None)
+    assert panel.series[0].x == (1e-5, 1e-3, 1.0)
+    across = {level.label: level.value for level in panel.levels if level.axis == "y"}
+    assert across == {"plain, test": number(run.test[0].mean()), "plain, validation": number(run.val[0].mean())}

@@ -53,6 +53,7 @@ def _on_splits(gain: float, mu: float = 0.5) -> dict[str, object]:
         (0.05, 0.5, "P-reg helps on this graph"),
         (-0.05, 0.5, "P-reg harms on this graph"),
         (-0.05, 0.0, "P-reg does not help on this graph"),
+        (0.05, 0.0, "P-reg was not chosen on this graph"),
         (0.0, 0.5, "It cannot be told whether P-reg helps on this graph"),
     ],
 )
@@ -62,7 +63,18 @@ def test_verdicts(gain: float, mu: float, says: str) -> None:
     assert reading.elements[reading.elements.index(title) + 1].text == says
     if not mu:
         assert "the plain model was chosen" in reading.text
-        assert "−5.00 points" in reading.text
+        assert f"{'−' if gain < 0 else '+'}5.00 points" in reading.text
+        assert ("Test nodes may not choose" in reading.text) == (gain > 0)
+
+
+def test_one_pair_of_runs_has_no_interval() -> None:
+    one = [[[0.8]], [[0.9]]]
+    record = run_record(mus=[0.0, 0.5], splits=["0"], seeds=1, val=one, test=one, epochs=[[[9]], [[9]]])
+    text = read(run_page(record)).text
+    assert "in one pair of runs, too few for an interval" in text
+    assert text.count("one run, too few for an interval") == 2
+    assert "one pair of runs, too few for an interval or a test" in text
+    assert "90.00 to 90.00" not in text
 
 
 def test_the_headings_own_note_is_not_said_twice() -> None:
@@ -80,8 +92,8 @@ def test_an_interrupted_run_says_how_far_it_came() -> None:
     reading = read(run_page(record))
     assert "17 of 24 trainings are finished" in reading.text
     curve = reading.data("run")["figures"]["accuracy-against-mu"]["panels"][0]["series"][0]
-    assert curve["y"][2] is None
-    assert curve["runs"] == [6, 5, 0]
+    assert curve["y"][3] is None
+    assert curve["runs"] == [6, 6, 5, 0]
 
 
 def test_nothing_finished_is_said() -> None:

@@ -57,13 +57,15 @@ def test_people_see_progress(tmp_path: Path) -> None:
     [
         (["reproduce", "tabel1"], "no experiment 'tabel1'. Did you mean 'table1'? Known are: ablation, "),
         (["status", "table1", "--only", "dataset=cors"], "no dataset in table1 'cors'. Did you mean 'cora'?"),
-        (["table", "table1", "--only", "colour=red"], "no filter 'colour'. Known are: dataset, model, method, preset."),
         (["table", "table1", "--results", "nowhere"], "There are no results at nowhere"),
-        (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
-        (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
-        (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
-        (["reproduce", "digits-smoke", "--device", "abacus"], "device must be 'auto', 'cpu' or 'cuda'"),
-        (["rerun", "abc"], "There is no store propreg-study.sqlite"),
+        (
+            ["table", "table1"],
+            "neither a folder results/, which a clone of the repository has, nor a store propreg-study",
+        ),
+        (["rerun", "abc"], "There is no store propreg-study.sqlite and no folder results"),
+        (["rerun", "abc"], "propreg store import results/runs.jsonl.gz"),
+        (["rerun", "abc", "--store", "mine.sqlite"], "There is no store mine.sqlite"),
+        (["store", "check", "--store", "."], ". is a folder, not a store: name the SQLite file in it with --store."),
         (["store", "check"], "There is no store propreg-study.sqlite"),
         (["store", "import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
     ],
@@ -75,7 +77,64 @@ def test_one_sentence_and_status_1(
     done = runner.invoke(app, arguments)
     assert done.exit_code == 1
     assert says in done.stderr
-    assert "Traceback" not in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not list(tmp_path.iterdir()), "a command that fails leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["table", "table1", "--only", "colour=red"], "no filter 'colour'. Known are: dataset, model, method, preset."),
+        (["table", "table1", "--only", "foo"], "A filter reads key=value"),
+        (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
+        (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
+        (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
+        (["reproduce", "digits-smoke", "--device", "abacus"], "--device must be auto, cpu or cuda"),
+    ],
+)
+def test_a_wrong_option_is_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+def test_a_damaged_store_is_one_sentence(tmp_path: Path, store: Path) -> None:
+    whole = store.read_bytes()
+    for name, raw in (("noise.sqlite", b"\xff\xfe" * 2000), ("cut.sqlite", whole[:16] + b"\xff" * 5000)):
+        file = tmp_path / name
+        file.write_bytes(raw)
+        done = runner.invoke(app, ["table", "digits-smoke", "--results", str(file)])
+        assert (done.exit_code, len(done.output.splitlines())) == (1, 1)
+        assert f"{name} is damaged or no" in done.stderr
+
+
+def test_a_failed_import_leaves_no_store_but_keeps_one_that_was_there(tmp_path: Path, store: Path) -> None:
+    bad, good, new = tmp_path / "bad.jsonl", tmp_path / "good.jsonl", tmp_path / "new.sqlite"
+    bad.write_text('{"format":"propreg runs","version":1}\n{"cell"')
+    assert runner.invoke(app, ["store", "export", str(good), "--store", str(store)]).exit_code == 0
+    done = runner.invoke(app, ["store", "import", str(bad), "--store", str(new)])
+    assert (done.exit_code, len(done.output.splitlines())) == (1, 1)
+    assert not list(tmp_path.glob("new.sqlite*"))
+    # What was taken in before the failure stays.
+    assert runner.invoke(app, ["store", "import", str(good), str(bad), "--store", str(new)]).exit_code == 1
+    with Store(new, "read") as opened:
+        assert len(opened.keys()) == 200
+    assert runner.invoke(app, ["store", "import", str(bad), "--store", str(new)]).exit_code == 1
+    assert "200 runs, whole." in runner.invoke(app, ["store", "check", "--store", str(new)]).stdout
+
+
+def test_rerun_takes_the_exported_runs_of_a_clone(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "results").mkdir()
+    assert runner.invoke(app, ["store", "export", str(tmp_path / "results" / "a.jsonl"), "--store", str(store)])
+    monkeypatch.chdir(tmp_path)
+    key = batches()[0].runs[0].key
+    done = runner.invoke(app, ["rerun", key, "--alone", "--json"])
+    assert "Training the run alone." in done.stderr
+    assert json.loads(done.stdout)["key"] == key
+    assert not (tmp_path / "propreg-study.sqlite").exists()
 
 
 def test_export_import_merge_check(tmp_path: Path, store: Path) -> None:
@@ -122,8 +181,22 @@ def test_a_place_lists_its_runs(store: Path) -> None:
     assert len(listed) == 41
     with Store(store, "read") as opened:
         assert opened.find(listed[1].rpartition(",")[2]).run.cell.strength == 0.1
-    picked = runner.invoke(app, [*arguments, "--picked", "--only", "model=gcn,method=preg"]).stdout
-    assert picked.startswith('"digits/gcn" = 0.')
+    picked = runner.invoke(app, [*arguments, "--picked", "--only", "model=gcn"]).stdout
+    assert picked.startswith("dataset/model/method")  # more than one method
+    one = runner.invoke(app, [*arguments, "--picked", "--only", "model=gcn,method=preg-paper"]).stdout
+    assert one.startswith('"digits/gcn" = 0.')
+    mu = float(one.split()[2])
+    mine = runner.invoke(app, [*arguments, "--picked", "--runs", "digits/gcn/preg-paper"]).stdout.splitlines()[1:]
+    assert {float(row.split(",")[2]) for row in mine} == {mu}
+    assert len(mine) == 20
+
+
+def test_a_run_that_is_missing_has_a_key_and_no_numbers(store: Path) -> None:
+    arguments = ["table", "table1", "--results", str(store), "--runs", "cora/gcn/plain"]
+    for row in runner.invoke(app, arguments).stdout.splitlines()[1:]:
+        *_, val, test, epoch, epochs, failed_at, key = row.split(",")
+        assert (val, test, epoch, epochs, failed_at) == ("", "", "", "", "")
+        assert len(key) == 64
 
 
 def _modules(command: str) -> set[str]:

@@ -8,10 +8,13 @@ from typing import Any, cast
 
 import pytest
 
+from propreg.cli.retraining import first_line
 from propreg.study.batches import Batch
 from propreg.study.errors import StudyError
+from propreg.study.exported import write_export
 from propreg.study.record import Record
-from propreg.study.rerun import rerun
+from propreg.study.recorded import Exported, open_recorded
+from propreg.study.rerun import Step, rerun
 from propreg.study.runner import reproduce
 from propreg.study.store import Store
 from propreg.study.training import Trainer
@@ -70,6 +73,51 @@ def test_an_imported_run_finds_its_batch_by_the_experiments(tmp_path: Path) -> N
         assert not found.passed, "there is no other seed to judge by"
         store.add(Record(batch.runs[1], made_up(batch.runs[1]), "elsewhere"), 1)
         assert not rerun(store, batch.runs[1].key, cast(Any, Shifted(0))).in_batch
+
+
+def test_exports_are_as_good_as_a_store(tmp_path: Path) -> None:
+    run = batches()[0].runs[3]
+    with Store(tmp_path / "store.sqlite") as store:
+        reproduce(batches(), store, MadeUp)
+        write_export(tmp_path / "runs.jsonl.gz", store.rows())
+        before = rerun(store, run.key, cast(Any, Shifted(1)))
+    for place in (tmp_path / "runs.jsonl.gz", tmp_path):
+        shifted = Shifted(1)
+        found = rerun(Exported(place), run.key[:20], cast(Any, shifted))
+        assert found == before
+        assert shifted.sizes == [20]
+    with pytest.raises(StudyError, match="has no run whose key begins with 'xyz'"):
+        Exported(tmp_path).find("xyz")
+    with pytest.raises(StudyError, match="has more than one run whose key begins with ''"):
+        Exported(tmp_path).find("")
+
+
+def test_where_runs_are_looked_for(tmp_path: Path) -> None:
+    store, usual = tmp_path / "store.sqlite", tmp_path / "results"
+    with pytest.raises(StudyError, match=r"no folder .*propreg store import results/runs.jsonl.gz"):
+        open_recorded(store, None, usual)
+    with pytest.raises(StudyError, match="There is no store"):
+        open_recorded(store, None)
+    usual.mkdir()
+    write_export(usual / "runs.jsonl.gz", [])
+    assert isinstance(open_recorded(store, None, usual), Exported)
+    Store(store).close()
+    with open_recorded(store, None, usual) as opened:
+        assert isinstance(opened, Store)
+    assert isinstance(open_recorded(store, usual, None), Exported)
+
+
+def test_every_epoch_and_run_is_told(tmp_path: Path) -> None:
+    steps: list[Step] = []
+    batch = batches()[0]
+    with Store(tmp_path / "store.sqlite") as store:
+        reproduce([batch], store, MadeUp)
+        rerun(store, batch.runs[0].key, lambda: Trainer("cpu"), tell=steps.append)
+    assert (steps[0].runs, steps[0].done, steps[0].epochs) == (20, 0, 0)
+    assert [step.epochs for step in steps] == list(range(len(steps)))
+    assert len(steps) > 10
+    assert steps[-1].done > 0
+    assert first_line(steps[0], alone=False).startswith("Training 20 runs, the batch that it was recorded in; --alone")
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE, one_sentence
-from propreg.cli.table import RESULTS
+from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.figures.parts import Figure
@@ -31,12 +30,12 @@ def figure(
         from propreg.study.errors import unknown
         from propreg.study.figures.build import figure_data, figure_names
         from propreg.study.figures.save import check_path, save_figure
-        from propreg.study.results import load_results
+        from propreg.study.results import load_results, where_results
 
         if name not in figure_names():
             raise unknown("figure", name, figure_names())
         check_path(output)
-        place = results or (RESULTS if RESULTS.is_dir() else DEFAULT_STORE)
+        place = where_results(results, RESULTS, DEFAULT_STORE)
         found = load_results(place)
         made = figure_data(name, found, dataset=dataset, tsne=_outputs(place) if name == "fig-tsne" else None)
         save_figure(made, output)

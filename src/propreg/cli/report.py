@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE, one_sentence
-from propreg.cli.table import RESULTS
+from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
 
 DEFAULT = Path("propreg-report")
 PAGE = "index.html"
@@ -29,16 +28,17 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: every table and figure of the paper from recorded runs, or a run of yours."""
     with one_sentence():
-        from propreg.study.errors import StudyError
+        from propreg.study.errors import UsageError
 
         target = output / PAGE
         _check_target(target)
         if source is None:
             from propreg.report.study_html import study_page
+            from propreg.study.results import where_results
 
-            page = study_page(results or (RESULTS if RESULTS.is_dir() else DEFAULT_STORE))
+            page = study_page(where_results(results, RESULTS, DEFAULT_STORE))
         elif results is not None:
-            raise StudyError("--results is for the study's page: leave it out, or leave out the run.")
+            raise UsageError("--results is for the study's page: leave it out, or leave out the run.")
         else:
             from propreg.report.run_html import run_page
             from propreg.running.record import read_record
@@ -57,6 +57,8 @@ def _record(source: Path) -> Path:
     from propreg.study.errors import StudyError
 
     file = source / "run.json" if source.is_dir() else source
+    if file.suffix.lower() in (".html", ".htm"):
+        raise StudyError(f"{file} is a page, not a record: give the folder of the run, or the run.json in it.")
     if not file.is_file():
         raise StudyError(
             f"There is no run at {source}: give a folder that propreg run wrote, or name recorded runs with --results."

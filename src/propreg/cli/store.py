@@ -1,6 +1,8 @@
 """``propreg store``: check, export, import and merge finished runs."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +26,8 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
     else:
         for line in wrong:
             typer.echo(line, err=True)
-        typer.echo(f"{store}: {runs} runs, " + ("whole." if not wrong else f"{len(wrong)} things wrong."))
+        if runs or not wrong:  # else the one sentence has said it all
+            typer.echo(f"{store}: {runs} runs, " + ("whole." if not wrong else f"{len(wrong)} wrong."))
     if wrong:
         raise typer.Exit(1)
 
@@ -68,13 +71,37 @@ def merge(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = Fa
     _take(sources, store, as_json)
 
 
+@contextmanager
+def _new_or_known(path: Path) -> Iterator[None]:
+    """A store that was made for runs which then could not be taken in goes again."""
+    known = path.exists()
+    try:
+        yield
+    except BaseException:
+        if not known and _is_empty(path):
+            for end in ("", "-wal", "-shm"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        raise
+
+
+def _is_empty(path: Path) -> bool:
+    from propreg.study.errors import StudyError
+    from propreg.study.store import Store
+
+    try:
+        with Store(path, "read") as store:
+            return not store.keys()
+    except StudyError:
+        return False
+
+
 def _take(sources: list[Path], path: Path, as_json: bool) -> None:
     unequal = 0
     with one_sentence():
         from propreg.study.merging import take_in
         from propreg.study.store import Store
 
-        with Store(path) as store:
+        with _new_or_known(path), Store(path) as store:
             for source in sources:
                 taken = take_in(store, source)
                 unequal += len(taken.unequal)

@@ -1,6 +1,7 @@
 """``propreg reproduce``, ``status``, ``rerun``: the paper's experiments, run by run."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from propreg.cli.complete import experiments
+from propreg.cli.retraining import Retraining
 
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from propreg.study.runner import Progress, Report
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
+RESULTS = Path("results")
 Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
 Only = Annotated[
@@ -89,17 +92,23 @@ def status(
 def rerun(
     key: Annotated[str, typer.Argument(help="A run's key, or its beginning.")],
     device: Device = "auto",
-    alone: Annotated[bool, typer.Option(help="Train the run by itself, not in its recorded batch.")] = False,
+    alone: Annotated[bool, typer.Option(help="Train the run by itself, not in its recorded batch: quicker.")] = False,
     store: StorePath = DEFAULT_STORE,
+    results: Annotated[
+        Path | None, typer.Option(help="Exported runs instead of a store; default results/ where there is no store.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a stored run again, in its batch where that is known, and compare. The store is not changed."""
+    """Train a recorded run again, in its batch where that is known, and compare. The record is not changed."""
     with one_sentence():
+        from propreg.study.recorded import open_recorded
         from propreg.study.rerun import rerun as again
-        from propreg.study.store import Store
 
-        with Store(store, "read") as opened:
-            found = again(opened, key, _trainer(device), alone=alone)
+        with (
+            open_recorded(store, results, RESULTS if store == DEFAULT_STORE else None) as opened,
+            Retraining(alone) as tell,
+        ):
+            found = again(opened, key, lambda: _trainer(device), alone=alone, tell=tell)
         if as_json:
             print_json(found.as_json())
         else:
@@ -150,15 +159,15 @@ class _Shown:
 
 @contextmanager
 def one_sentence() -> Iterator[None]:
-    """Turn an error that the user can act on into one sentence and exit status 1."""
+    """Turn an error that the user can act on into one sentence and exit status 1; 2 where an option is wrong."""
     from propreg.data.errors import DataError
-    from propreg.study.errors import StudyError
+    from propreg.study.errors import StudyError, UsageError
 
     try:
         yield
     except (StudyError, DataError, ImportError) as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
 
 
 def print_json(value: object) -> None:
@@ -182,13 +191,17 @@ def _sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list
 
 
 def _trainer(device: str) -> Any:
+    from propreg.study.errors import UsageError
+
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device must be auto, cpu or cuda, but {device!r} came.")
     from propreg.study.training import Trainer
 
     return Trainer(device)
 
 
 def _seconds(text: str | None) -> float | None:
-    from propreg.study.errors import StudyError
+    from propreg.study.errors import UsageError
 
     if text is None:
         return None
@@ -198,12 +211,12 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
-        raise StudyError(f"--time-limit must be like 90s, 9m or 1.5h, but {text!r} came.")
+        raise UsageError(f"--time-limit must be like 90s, 9m or 1.5h, but {text!r} came.")
     return seconds
 
 
 def _numbers(text: str | None) -> list[int] | None:
-    from propreg.study.errors import StudyError
+    from propreg.study.errors import UsageError
 
     if text is None:
         return None
@@ -213,7 +226,7 @@ def _numbers(text: str | None) -> list[int] | None:
             first, dash, last = part.partition("-")
             found += range(int(first), int(last) + 1) if dash else [int(first)]
     except ValueError:
-        raise StudyError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
+        raise UsageError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
     return found
 
 

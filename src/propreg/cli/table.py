@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.complete import experiments
-from propreg.cli.study import DEFAULT_STORE, Only, one_sentence
+from propreg.cli.study import DEFAULT_STORE, RESULTS, Only, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment, Line
     from propreg.study.results import Results
-
-RESULTS = Path("results")
 
 
 class Format(StrEnum):
@@ -33,7 +31,13 @@ def table(
     runs: Annotated[
         str | None, typer.Option(help="List the runs behind a place instead, for example cora/gcn/preg.")
     ] = None,
-    picked: Annotated[bool, typer.Option(help="List only the strengths that were picked on validation.")] = False,
+    picked: Annotated[
+        bool,
+        typer.Option(
+            "--picked",
+            help="List the strengths that were picked on validation, a line each; with --runs, only their runs.",
+        ),
+    ] = False,
     results: Annotated[
         Path | None, typer.Option(help="A store, an export, or a folder of exports; default results/, then the store.")
     ] = None,
@@ -42,25 +46,25 @@ def table(
     with one_sentence():
         from propreg.study.choosing import choose
         from propreg.study.experiment import load_experiment
-        from propreg.study.results import load_results
+        from propreg.study.picked import at_picked, picked_text
+        from propreg.study.results import load_results, where_results
 
         experiment = load_experiment(name)
         lines = choose(experiment, only or ()) if runs is None else _place(experiment, runs)
-        found = load_results(results or (RESULTS if RESULTS.is_dir() else DEFAULT_STORE))
+        found = load_results(where_results(results, RESULTS, DEFAULT_STORE))
         if runs is not None:
-            _print_runs(lines, found)
-            return
-        typer.echo(_text(experiment, lines, found, format, picked), nl=False)
+            _print_runs(at_picked(lines, found) if picked else lines, found)
+        elif picked:
+            typer.echo(picked_text(lines, found), nl=False)
+        else:
+            typer.echo(_text(experiment, lines, found, format), nl=False)
 
 
-def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, picked: bool) -> str:
+def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:
     from propreg.study import render, render_wide
     from propreg.study.table import table_rows
 
     rows = table_rows(experiment, found, lines)
-    if picked:
-        chosen = [row for row in rows if row.selection == "validation" and row.strength is not None]
-        return "".join(f'"{r.dataset}/{r.model}" = {r.strength:g}  # {r.method} {r.preset}\n' for r in chosen)
     if how is Format.csv:
         return render.to_csv(rows)
     if how is Format.text:
@@ -75,11 +79,11 @@ def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results",
 
 def _place(experiment: "Experiment", text: str) -> "tuple[Line, ...]":
     from propreg.study.choosing import choose
-    from propreg.study.errors import StudyError
+    from propreg.study.errors import UsageError
 
     parts = text.split("/")
     if len(parts) != 3:
-        raise StudyError(f"--runs names a place as dataset/model/method, for example cora/gcn/preg, but {text!r} came.")
+        raise UsageError(f"--runs names a place as dataset/model/method, for example cora/gcn/preg, but {text!r} came.")
     return choose(
         experiment, [f"{key}={part}" for key, part in zip(("dataset", "model", "method"), parts, strict=True)]
     )
@@ -92,7 +96,7 @@ def _print_runs(lines: "tuple[Line, ...]", found: "Results") -> None:
             out = found.outcome(run.cell, run.split, run.seed)
             start = f'{line.method.method},"{line.preset}",{run.cell.strength:g},{run.split},{run.seed}'
             if out is None:
-                typer.echo(f"{start},,,,,,{run.key} missing")
+                typer.echo(f"{start},,,,,,{run.key}")
                 continue
             val, test = 100 * out.val / out.val_of, 100 * out.test / out.test_of
             failed = "" if out.failed_at is None else out.failed_at

@@ -12,6 +12,7 @@ from propreg.study.presets import named_model
 from propreg.study.table import Row
 
 VERDICTS = ("reproduced", "higher", "lower", "cannot tell", "not recorded")
+Printed = tuple[object, ...]
 _STEPS = (0.5, 1.5, 3.0)  # points: where the tint of a difference becomes stronger
 
 
@@ -26,13 +27,18 @@ class Square:
 
     @property
     def tone(self) -> str:
-        """A class for its tint: how much, and whether the interval leaves out 0."""
+        """A class for its tint: how much, and whether its sign can be told."""
         if self.apart is None:
             return "unknown"
-        if self.apart.low <= 0 <= self.apart.high:
+        if self.told == "cannot be told":
             return "even"
         strength = 1 + sum(abs(self.apart.mean) >= step for step in _STEPS)
-        return f"{'gain' if self.apart.mean > 0 else 'loss'}-{strength}"
+        return f"{'gain' if self.told == 'better' else 'loss'}-{strength}"
+
+    @property
+    def told(self) -> str:
+        """Better, worse, or that it cannot be told."""
+        return self.place.told(self.apart)
 
 
 @dataclass(frozen=True)
@@ -55,22 +61,26 @@ class Matrix:
 
     @property
     def better(self) -> int:
-        """Where the interval of the difference lies above 0."""
-        return sum(apart.low > 0 for apart in self.known)
+        """Where P-reg is more accurate, as far as that can be told."""
+        return sum(square.told == "better" for square in self.squares)
 
     @property
     def worse(self) -> int:
-        """Where the interval of the difference lies below 0."""
-        return sum(apart.high < 0 for apart in self.known)
+        """Where P-reg is less accurate, as far as that can be told."""
+        return sum(square.told == "worse" for square in self.squares)
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many of a table's printed numbers got which verdict, each number counted once."""
+    """How many of a table's printed numbers got which verdict, each number counted once.
+
+    ``elsewhere`` are numbers that another table prints as well, of the same runs: they count there.
+    """
 
     section: str
     title: str
     counts: tuple[tuple[str, int], ...]
+    elsewhere: int = 0
 
     @property
     def total(self) -> int:
@@ -93,8 +103,10 @@ def matrices(study: Study) -> list[Matrix]:
 
 
 def tallies(study: Study) -> list[Tally]:
-    """One per table that has numbers of the paper."""
-    return [found for section in study.sections if (found := _tally(section)).total]
+    """One per table that has numbers of the paper; a number that two tables print counts in one of them."""
+    counted: set[Printed] = set()
+    found = {section.name: _tally(section, counted) for section in sorted(study.sections, key=_main_first)}
+    return [found[section.name] for section in study.sections if found[section.name].total]
 
 
 def add_up(all_of_them: Iterable[Tally]) -> dict[str, int]:
@@ -111,8 +123,8 @@ def help_words(matrix: Matrix | None, wanted: int) -> str:
         return f"Nothing of Table 1 is recorded, so it cannot be told: 0 of {wanted:,} runs."
     known, unsure = len(matrix.known), len(matrix.known) - matrix.better - matrix.worse
     words = [
-        f"{'pair' if matrix.better == 1 else 'pairs'} of model and dataset surely more accurate with P-reg than "
-        f"without, {matrix.worse or 'none'} surely less."
+        f"{'pair' if matrix.better == 1 else 'pairs'} of model and dataset more accurate with P-reg than without, "
+        f"{matrix.worse or 'none'} less."
     ]
     if unsure:
         words.append(f"For {unsure} it cannot be told.")
@@ -151,13 +163,27 @@ def _square(place: Place, paper: str) -> Square:
     return Square(place, place.rows[0], place.apart[0], apart)
 
 
-def _tally(section: Section) -> Tally:
-    """Of several lines for one printed number the first that is complete counts: it follows the paper most closely."""
+def _main_first(section: Section) -> bool:
+    return section.name != "table1"
+
+
+def _printed(place: Place) -> Printed:
+    """What makes a printed number the same in two tables: the runs that it is set against, and its value."""
+    line, row = place.line, place.rows[0]
+    return tuple(cell.text for cell in line.cells), line.splits, line.seeds, row.paper_mean, row.paper_std
+
+
+def _tally(section: Section, counted: set[Printed]) -> Tally:
+    """Of several lines for one printed number the first that is complete counts: it follows the paper most closely.
+
+    Adds this table's numbers to those that are counted already, which it leaves out.
+    """
     found: dict[tuple[str, str, str], str] = {}
-    for place in section.places:
+    printed = [place for place in section.places if place.rows[0].paper_mean is not None]
+    mine = [place for place in printed if _printed(place) not in counted]
+    counted.update(map(_printed, mine))
+    for place in mine:
         row, line = place.rows[0], place.line
-        if row.paper_mean is None:
-            continue
         # A number belongs to a family, except where one table prints several of a family.
         method = line.method.name if section.name == "table-phi" else line.method.method
         key = (named_model(line.model)[0].name, method, line.dataset)
@@ -165,4 +191,6 @@ def _tally(section: Section) -> Tally:
             found[key] = row.verdict
     counts = Counter(found.values())
     title = section.experiment.title.split(":")[0]
-    return Tally(section.name, title, tuple((name, counts[name]) for name in VERDICTS))
+    return Tally(
+        section.name, title, tuple((name, counts[name]) for name in VERDICTS), elsewhere=len(printed) - len(mine)
+    )

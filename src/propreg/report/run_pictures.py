@@ -32,28 +32,34 @@ def _regularised(record: RunRecord, mu: float) -> str:
 
 
 def _against_mu(record: RunRecord) -> Figure:
-    mus, points = record.mus[1:], [summary(runs) for runs in record.test[1:]]
-    runs = tuple(int((~np.isnan(each)).sum()) for each in record.test[1:])
-    val = [summary(each) for each in record.val[1:]]
-    log = bool(mus) and mus[-1] / mus[0] > 150
-    plain = summary(record.test[0])
-    levels = [] if plain is None else [_level("plain", f"plain {model_name(record.model)}", plain)]
+    """Both accuracies from μ = 0 on, since it is validation at 0 that the others have to beat."""
+    above = record.mus[1:]
+    log = bool(above) and above[-1] / above[0] > 150
+    start = 1 if log else 0  # a logarithmic axis has no 0: there the plain model is a line across
+    mus, test = record.mus[start:], [summary(runs) for runs in record.test]
+    val = [summary(runs) for runs in record.val]
+    points = test[start:]
+    runs = tuple(int((~np.isnan(each)).sum()) for each in record.test[start:])
+    levels = [] if test[0] is None else [_level("plain", "plain, test", test[0])]
+    if log and val[0] is not None:
+        levels.append(Level("val", "plain, validation", float(number(val[0].mean) or 0.0)))
     if record.mu:
         levels.append(Level(CHOSEN, f"picked on validation: μ = {strength(record.mu)}", record.mu, axis="x"))
+    banded = [each if each is not None and each.runs > 1 else None for each in points]  # one run has no interval
     drawn = (
         Series(
             CHOSEN,
             "test accuracy",
             mus,
             _means(points),
-            tuple(None if each is None else number(each.low) for each in points),
-            tuple(None if each is None else number(each.high) for each in points),
+            tuple(None if each is None else number(each.low) for each in banded),
+            tuple(None if each is None else number(each.high) for each in banded),
             runs=runs,
             of=record.test[0].size,
         ),
-        Series("val", "validation accuracy", mus, _means(val)),
+        Series("val", "validation accuracy", mus, _means(val[start:])),
     )
-    nothing = all(each.empty for each in drawn)
+    nothing = not above or all(each is None for each in (*test[1:], *val[1:]))
     panel = Panel(
         "",
         "strength μ",
@@ -61,10 +67,12 @@ def _against_mu(record: RunRecord) -> Figure:
         drawn,
         tuple(levels),
         x_scale="log" if log else "linear",
-        x_view=None if log or not mus else (0.0, max(1.0, mus[-1])),
+        x_view=None if log or not above else (0.0, max(1.0, above[-1])),
+        notes=() if record.mu else ("picked on validation: μ = 0, the plain model",),
         empty="no run with a strength above 0 is finished" if nothing else "",
     )
-    about = "Mean accuracy of all runs at each strength μ; the band is the 95 % interval of the mean test accuracy."
+    where = "the plain model as lines across" if log else "0 is the plain model"
+    about = f"Mean accuracy of all runs at each strength μ, {where}; the band is the 95 % interval of test accuracy."
     return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
 
 
@@ -140,7 +148,8 @@ def _means(found: list[Summary | None]) -> tuple[Value, ...]:
 
 
 def _level(key: str, label: str, found: Summary) -> Level:
-    return Level(key, label, float(number(found.mean) or 0.0), number(found.low), number(found.high))
+    low, high = (number(found.low), number(found.high)) if found.runs > 1 else (None, None)
+    return Level(key, label, float(number(found.mean) or 0.0), low, high)
 
 
 def _figure(name: str, title: str, about: str, panels: tuple[Panel, ...], columns: int = 1) -> Figure:

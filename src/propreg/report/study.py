@@ -10,6 +10,7 @@ from propreg.statistics import Difference, paired
 from propreg.study.experiment import Experiment, Line, experiment_names, load_experiment
 from propreg.study.results import Results
 from propreg.study.table import Row, line_rows
+from propreg.study.telling import Told, told, units_of
 
 LEFT_OUT = ("digits-smoke",)
 """Experiments that are no part of the paper."""
@@ -29,6 +30,10 @@ class Place:
     def label(self) -> str:
         """The method with its preset."""
         return line_name(self.line)
+
+    def told(self, apart: Difference | None) -> Told:
+        """What may be said of one of its differences."""
+        return "cannot be told" if apart is None else told(apart, units_of(self.line))
 
     def row(self, selection: str) -> Row | None:
         """The row of this selection, if the line has one."""
@@ -127,17 +132,18 @@ def _packed_line(place: Place, experiment: Experiment, grids: Grids) -> dict[str
         "mus": [cell.strength for cell in line.cells],
         "grids": [grids.place(cell, line) for cell in line.cells],
         "plain": grids.place(line.cells[0].plain, line),
-        "rows": [_packed_row(*pair) for pair in zip(place.rows, place.apart, strict=True)],
+        "rows": [_packed_row(place, *pair) for pair in zip(place.rows, place.apart, strict=True)],
         "of": place.runs_of,
     }
 
 
-def _packed_row(row: Row, apart: Difference | None) -> dict[str, Any]:
+def _packed_row(place: Place, row: Row, apart: Difference | None) -> dict[str, Any]:
     """What is known of a row; nine decimals, so that the page rounds to the digits that the tables print."""
     names = ("selection", "strength", "mean", "std", "low", "high", "p_value", "paper_mean", "paper_std", "won", "runs")
     found: dict[str, Any] = {name: getattr(row, name) for name in (*names, "verdict", "failed")}
     if apart is not None:
         found["apart"] = [round(value, 9) for value in (apart.mean, apart.low, apart.high)]
+        found["told"] = place.told(apart)
     if not row.failed:
         found.pop("failed")
     return {name: _short(name, value) for name, value in found.items() if value not in (None, "") or name == "strength"}

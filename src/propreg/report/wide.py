@@ -26,10 +26,9 @@ class Entry:
 
     @property
     def change(self) -> str:
-        """Whether it is surely better or worse than the plain model, a word for the style sheet."""
-        if self.apart is None or self.apart.low <= 0 <= self.apart.high:
-            return "unsure"
-        return "better" if self.apart.mean > 0 else "worse"
+        """Whether it is better or worse than the plain model, a word for the style sheet."""
+        said = self.place.told(self.apart)
+        return "unsure" if said == "cannot be told" else said
 
     @property
     def sign(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from propreg.study.errors import StudyError, unknown
+from propreg.study.errors import StudyError, UsageError, unknown
 from propreg.study.experiment import Experiment, Line
 
 KEYS = ("dataset", "model", "method", "preset")
@@ -27,9 +27,9 @@ def choose(experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int
     for pair in (part.strip() for text in only for part in text.split(",")):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise StudyError(f"A filter reads key=value, for example dataset=cora, but {pair!r} came.")
+            raise UsageError(f"A filter reads key=value, for example dataset=cora, but {pair!r} came.")
         if key not in KEYS:
-            raise unknown("filter", key, KEYS)
+            raise UsageError(str(unknown("filter", key, KEYS)))
         known = {_loosely(name): name for line in experiment.lines for name in _names(line, key)}
         if _loosely(value) not in known:
             raise unknown(f"{key} in {experiment.name}", value, sorted(known.values()))

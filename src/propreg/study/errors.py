@@ -8,6 +8,10 @@ class StudyError(ValueError):
     """Something of a study that cannot be used as it is: the message says what, and what fixes it."""
 
 
+class UsageError(StudyError):
+    """An option whose value cannot be meant: the command line is wrong, not the study."""
+
+
 class Stopped(Exception):  # noqa: N818  (nothing is wrong)
     """Raised inside a training that was asked to stop."""
 

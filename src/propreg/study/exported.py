@@ -52,7 +52,7 @@ def read_export(path: Path) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
         raw = path.read_bytes()
         text = (gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw).decode()
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise StudyError(f"{path} cannot be read as exported runs ({error}).") from error
+        raise StudyError(f"{path} cannot be read as exported runs ({_why(error)}): name another file.") from error
     lines = text.splitlines()
     try:
         head = json.loads(lines[0]) if lines else None
@@ -67,4 +67,13 @@ def read_export(path: Path) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
             found = json.loads(line)
             yield found["cell"], found["runs"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise StudyError(f"{path} is damaged ({error!r}): export it again, or take a copy.") from error
+        raise StudyError(
+            f"{path} is damaged, a line is not what an export has: export it again, or take a copy."
+        ) from error
+
+
+def _why(error: Exception) -> str:
+    """What is wrong with a file, in few words: the bytes of a wrong file say nothing to people."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no text"
+    return str(error.strerror or error) if isinstance(error, OSError) and error.strerror else str(error)

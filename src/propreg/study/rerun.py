@@ -1,6 +1,7 @@
 """Training a stored run again and saying how the results compare."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,8 +10,8 @@ from propreg.study.batches import Batch, cut
 from propreg.study.errors import StudyError
 from propreg.study.experiment import experiment_names, load_experiment
 from propreg.study.record import Outcome, Record
+from propreg.study.recorded import Recorded
 from propreg.study.run import Run
-from propreg.study.store import Store
 
 if TYPE_CHECKING:
     from propreg.study.training import Trainer
@@ -73,23 +74,59 @@ class Rerun:
         }
 
 
-def rerun(store: Store, key: str, trainer: "Trainer", *, alone: bool = False) -> Rerun:
-    """Train the run of a key again, in its recorded batch where that is known; the store is only read."""
-    record = store.find(key)
-    batch = None if alone else _batch(store, record)
+@dataclass(frozen=True)
+class Step:
+    """How far a training is: runs done of so many, and epochs so far, 0 before the first."""
+
+    batch: str
+    runs: int
+    done: int = 0
+    epochs: int = 0
+
+
+def rerun(
+    recorded: Recorded,
+    key: str,
+    trainer: "Trainer | Callable[[], Trainer]",
+    *,
+    alone: bool = False,
+    tell: Callable[[Step], None] = lambda _: None,
+) -> Rerun:
+    """Train the run of a key again, in its recorded batch where that is known; the record is only read.
+
+    Args:
+        recorded: A store, or exports.
+        key: The run's key, or its beginning.
+        trainer: Trains; or what makes it, which is called once the run is found.
+        alone: Train the run by itself.
+        tell: Is told how it goes, once an epoch.
+    """
+    record = recorded.find(key)
+    batch = None if alone else _batch(recorded, record)
     training = batch or Batch("alone", (record.run,))
+    step = Step(training.title, len(training.runs))
+    tell(step)
+    crew = trainer() if callable(trainer) else trainer
+
+    def epoch() -> bool:
+        nonlocal step
+        step = replace(step, epochs=step.epochs + 1)
+        tell(step)
+        return False
+
     found = None
-    for each in trainer.train(training):
+    for each in crew.train(training, epoch):
+        step = replace(step, done=step.done + 1)
         if each.run.key == record.run.key:
             found = each.outcome
     if found is None:
         raise StudyError(f"The engine handed out no result of run {record.run.key[:16]}.")
-    return Rerun(record, found, batch is not None, _between_seeds(store, record.run))
+    return Rerun(record, found, batch is not None, _between_seeds(recorded, record.run))
 
 
-def _batch(store: Store, record: Record) -> Batch | None:
+def _batch(recorded: Recorded, record: Record) -> Batch | None:
     """The batch a run was trained in: by the store, else by the experiments of the package."""
-    keys = store.members(record.batch)
+    keys = recorded.members(record.batch)
     if keys:
         runs = {run.key: run for run in _relatives(record.run)}
         if all(key in runs for key in keys):
@@ -107,10 +144,6 @@ def _relatives(run: Run) -> list[Run]:
     return [other for line in lines if line.dataset == run.cell.dataset for other in line.runs()]
 
 
-def _between_seeds(store: Store, run: Run) -> float | None:
-    with store.reading():
-        rows = store.db.execute(
-            "SELECT test * 1.0 / test_of FROM runs JOIN cells ON cells.id = cell WHERE text = ? AND split = ?",
-            (run.cell.text, run.split),
-        ).fetchall()
-    return float(np.std([value for (value,) in rows])) if len(rows) > 1 else None
+def _between_seeds(recorded: Recorded, run: Run) -> float | None:
+    found = recorded.tests(run.cell.text, run.split)
+    return float(np.std(found)) if len(found) > 1 else None

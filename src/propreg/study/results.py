@@ -1,7 +1,7 @@
 """Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,13 @@ class Results:
         for row in rows:
             mine.setdefault((row[0], row[1]), row)
 
+    def runs(self, cell: str | None = None) -> Iterator[tuple[str, int, int, Outcome, str]]:
+        """(cell text, split, seed, outcome, batch) of all runs, or of a cell's."""
+        cells = self._cells if cell is None else {cell: self._cells.get(cell, {})}
+        for text, rows in cells.items():
+            for (split, seed), row in rows.items():
+                yield text, split, seed, Outcome(*row[2:10]), row[10]
+
     def outcome(self, cell: Cell, split: int, seed: int) -> Outcome | None:
         """The result of a run, None where it is missing."""
         row = self._cells.get(cell.text, {}).get((split, seed))
@@ -68,6 +75,21 @@ class Results:
         return Accuracies(val.reshape(shape), test.reshape(shape))
 
 
+def where_results(named: Path | None, folder: Path, store: Path) -> Path:
+    """The place to read from: what is named, else the folder of exports, else the store.
+
+    Raises:
+        StudyError: If nothing is named and neither is there.
+    """
+    found = named or next((place for place in (folder, store) if place.exists()), None)
+    if found is None:
+        raise StudyError(
+            f"There are no recorded runs here: neither a folder {folder}/, which a clone of the repository has, nor a "
+            f"store {store}: go to one, or name a store or exports with --results."
+        )
+    return found
+
+
 def load_results(path: Path) -> Results:
     """Read a store, an export, or a folder of exports.
 
@@ -85,6 +107,8 @@ def load_results(path: Path) -> Results:
             with Store(file, "read") as store:
                 for row in store.rows():
                     results.take(row[0], [row[1:]])
+        elif file.suffix in (".sqlite", ".db"):
+            raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
             for cell, rows in read_export(file):
                 results.take(json.dumps(cell, separators=(",", ":")), rows)

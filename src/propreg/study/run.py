@@ -135,12 +135,17 @@ class Run:
     @property
     def text(self) -> str:
         """The canonical JSON, of which the key is the SHA-256."""
-        return f'{{"cell":{self.cell.text},"seed":{self.seed},"split":{self.split}}}'
+        return _run_text(self.cell.text, self.split, self.seed)
 
     @cached_property
     def key(self) -> str:
         """64 hexadecimal digits."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @staticmethod
+    def key_of(cell: str, split: int, seed: int) -> str:
+        """The key of a run whose cell is known by its canonical text."""
+        return hashlib.sha256(_run_text(cell, split, seed).encode()).hexdigest()
 
     @classmethod
     def from_text(cls, text: str) -> "Run":
@@ -223,3 +228,7 @@ def _integer(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise StudyError(f"{name} must be a whole number of at least 0, but {value!r} came.")
     return value
+
+
+def _run_text(cell: str, split: int, seed: int) -> str:
+    return f'{{"cell":{cell},"seed":{seed},"split":{split}}}'

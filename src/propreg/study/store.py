@@ -49,6 +49,8 @@ class Store:
         self.path = Path(path)
         if mode != "write" and not self.path.exists():
             raise StudyError(f"There is no store {self.path}: name one with --store, or run propreg reproduce first.")
+        if self.path.is_dir():
+            raise StudyError(f"{self.path} is a folder, not a store: name the SQLite file in it with --store.")
         with self.reading():
             if mode == "read":
                 self.db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
@@ -190,6 +192,15 @@ class Store:
             raise StudyError(f"{self.path} has {found} whose key begins with {key!r}: propreg table --runs lists keys.")
         text, split, seed, *out, batch = rows[0]
         return Record(Run(Cell.from_text(text), split, seed), Outcome(*out), batch)
+
+    def tests(self, cell: str, split: int) -> list[float]:
+        """Test accuracies of a cell on a split, as fractions, one per seed."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT test * 1.0 / test_of FROM runs JOIN cells ON cells.id = cell WHERE text = ? AND split = ?",
+                (cell, split),
+            ).fetchall()
+        return [value for (value,) in rows]
 
     def rows(self) -> Iterator[Row]:
         """(cell text, split, seed, the eight columns of the outcome, batch), sorted by the first three."""

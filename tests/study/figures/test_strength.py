@@ -79,6 +79,17 @@ def test_a_laplacian_that_helps_is_not_what_the_paper_says(figure: Figure) -> No
     assert sentences[0].endswith("not as the paper says.")
 
 
+def test_a_collapse_below_the_axis_is_said() -> None:
+    def collapsing(case: Case) -> float:
+        return _accuracy(case) - (20.0 if case.method == "preg-reference" and case.mu >= 0.9 else 0.0)
+
+    figure = figure_data(NAME, recorded(NAME, collapsing))
+    words = "P-reg (reference) falls to 64.2 % at μ = 1 and lies below the axis (▾) at μ = 0.9, 0.95 and 1"
+    assert f"GCN + {words}." in figure.found
+    assert figure.panels[0].notes == (words,)
+    assert figure.panels[1].notes == ()
+
+
 def test_without_the_laplacian_nothing_is_said_of_it() -> None:
     figure = figure_data(NAME, recorded(NAME, _accuracy, only=lambda case: case.line.method.method != "laplacian"))
     assert not any("Laplacian" in sentence for sentence in figure.found)

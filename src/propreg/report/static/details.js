@@ -115,7 +115,7 @@ function wordsOf(line, row, model) {
   const words = [];
   if (row.apart) {
     const [mean, low, high] = row.apart;
-    const sure = low > 0 ? 'surely better' : high < 0 ? 'surely worse' : 'not surely different';
+    const sure = row.told === 'cannot be told' ? 'whether it is better or worse cannot be told' : row.told;
     words.push(
       `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over splits gives p = ${decimals(row.p_value, 3)}.`,
     );

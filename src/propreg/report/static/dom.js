@@ -28,8 +28,8 @@ function named(text) {
 function decimals(value, places = 2, sign = false) {
   if (value === null || value === undefined) return '';
   const text = Math.abs(value).toFixed(places);
-  const negative = value < 0 && Number(text) !== 0;
-  return (negative ? '−' : sign ? '+' : '') + text;
+  if (Number(text) === 0) return text;
+  return (value < 0 ? '−' : sign ? '+' : '') + text;
 }
 
 // As few digits as tell a strength: 0.45, 3 × 10⁻⁵.

@@ -102,7 +102,7 @@ function swatch(series, order) {
     'aria-hidden': 'true',
   });
   if ((series.kind || 'line') === 'line')
-    svg.append(drawn('line', { class: series.key === 'val' ? 'line dashed' : 'line', x1: 1, x2: 25, y1: 6, y2: 6 }));
+    svg.append(drawn('line', { class: DASHED.has(series.key) ? 'line dashed' : 'line', x1: 1, x2: 25, y1: 6, y2: 6 }));
   if (series.kind !== 'line' || series.x.length <= MANY) {
     const shape = shapeAt(series.kind === 'cloud' ? 'circle' : shapeOf(series, order), 13, 6, 4);
     shape.setAttribute('class', 'point');

@@ -42,6 +42,7 @@ function shapeAt(shape, x, y, size) {
   return drawn('circle', { cx: x, cy: y, r });
 }
 
+const DASHED = new Set(['val', 'plain']); // told apart without colour, also where lines cross
 const MANY = 30;
 const SHAPES = ['circle', 'square', 'triangle', 'diamond'];
 
@@ -78,7 +79,7 @@ function drawSeries(svg, series, order, x, y, box, offset) {
       }
       group.append(
         drawn('path', {
-          class: `line${series.key === 'val' ? ' dashed' : ''}`,
+          class: `line${DASHED.has(series.key) ? ' dashed' : ''}`,
           d: `M${run.map((p) => `${p.px} ${p.py}`).join('L')}`,
         }),
       );

@@ -1,6 +1,7 @@
 """One panel on one pair of Matplotlib's axes."""
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -110,10 +111,13 @@ def _views(axes: "Axes", panel: Panel) -> None:
     if panel.y_view is None:
         return
     axes.set_ylim(*panel.y_view)
+    taken: Counter[float] = Counter()  # marks at one place stand on each other, so that none hides another
+    step = 0.028 * (panel.y_view[1] - panel.y_view[0])
     for series in panel.series:
         below = [y is not None and y < panel.y_view[0] for y in series.y]
         x = list(compress(with_gaps(series.x), below))
-        edge = [panel.y_view[0]] * len(x)
+        edge = [panel.y_view[0] + step * taken[place] for place in x]
+        taken.update(x)
         axes.plot(x, edge, linestyle="none", marker=7, color=look(series.key).colour, markersize=4, clip_on=False)
 
 

@@ -1,6 +1,6 @@
 """Figures by name."""
 
-from propreg.study.errors import StudyError, unknown
+from propreg.study.errors import UsageError, unknown
 from propreg.study.figures.clouds import clouds
 from propreg.study.figures.depth import depth
 from propreg.study.figures.forest import forest
@@ -46,7 +46,7 @@ def figure_data(name: str, results: Results, *, dataset: str | None = None, tsne
     if name not in figure_names():
         raise unknown("figure", name, figure_names())
     if dataset is not None and name != "fig-depth":
-        raise StudyError(f"Only fig-depth takes a dataset, but {dataset!r} came with {name}: leave it out.")
+        raise UsageError(f"Only fig-depth takes a dataset, but {dataset!r} came with {name}: leave it out.")
     if name == "fig-depth":
         return depth(results, dataset)
     if name == "fig-tsne":

@@ -50,7 +50,9 @@ def _foot(figure: Figure, width: float) -> list[str]:
     """How to read the marks, and what is missing."""
     letters = int((width - 2 * EDGE) * 72 / (FOOT * LETTER))
     missing = f"Not recorded: {'; '.join(figure.missing)}." if figure.missing else ""
-    notes = [f"{panel.title}: {'; '.join(panel.notes)}." for panel in figure.panels if notes_below(panel)]
+    notes = [
+        f"{panel.title}: {'; '.join(panel.notes)}.".removeprefix(": ") for panel in figure.panels if notes_below(panel)
+    ]
     return [line for text in (figure.marks, *notes, missing) for line in textwrap.wrap(text, letters)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from propreg.data._atomic import atomic_write
-from propreg.study.errors import StudyError
+from propreg.study.errors import StudyError, UsageError
 from propreg.study.figures.parts import Figure
 
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -32,7 +32,7 @@ def check_path(path: Path) -> None:
     """Say what is wrong with a place to write to, before any work is done."""
     if path.suffix.lower() not in SUFFIXES:
         came = f"{path.suffix!r} came" if path.suffix else f"{path.name!r} has none"
-        raise StudyError(f"A figure's file ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, but {came}.")
+        raise UsageError(f"A figure's file ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}, but {came}.")
     if not path.parent.is_dir():
         raise StudyError(f"There is no folder {path.parent}: make it first, or write elsewhere.")
 

@@ -89,6 +89,7 @@ def _panels(experiment: Experiment, results: Results, model: str) -> list[Panel]
                 x_scale="log" if scale == "log" else "linear",
                 x_view=(0.0, 1.0) if scale == "linear" else None,
                 y_view=view,
+                notes=tuple(_below(each, view) for each in drawn if each.key in PREG and _below(each, view)),
                 empty=said_so if nothing else "",
             )
         )
@@ -152,10 +153,23 @@ def _found(experiment: Experiment, results: Results, model: str) -> list[str]:
                 f"{name} + {words.method(method)}, μ = {mine.strength:g} picked on validation: {words.points(added)} "
                 f"to the plain model, {words.agrees(claimed)}."
             )
+    out += [f"{name} + {text}." for panel in _panels(experiment, results, model)[:1] for text in panel.notes]
     out += [sentence for method in chosen for sentence in _harm(experiment, results, model, method)]
     for form in LAPLACIAN:
         out += _ahead(experiment, results, model, form, chosen)
     return out
+
+
+def _below(series: Series, view: tuple[float, float] | None) -> str:
+    """Where a series leaves the picture at the bottom, and how far it falls; empty where it stays."""
+    places = [(x, y) for x, y in zip(series.x, series.y, strict=True) if x is not None and y is not None]
+    out = [(x, y) for x, y in places if view is not None and y < view[0]]
+    if not out:
+        return ""
+    lowest = min(out, key=lambda place: place[1])
+    text = f"{series.label} falls to {words.percent(lowest[1])} at μ = {lowest[0]:g}"
+    edge = words.strengths([x for x, _ in out])
+    return text if len(out) == 1 else f"{text} and lies below the axis (▾) at {edge}"
 
 
 def _harm(experiment: Experiment, results: Results, model: str, form: str) -> list[str]:

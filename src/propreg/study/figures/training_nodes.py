@@ -135,9 +135,12 @@ def _gains(name: str, method: str, plain: list[Place], mine: list[Place]) -> lis
         return []
     first, last = gains[0], gains[-1]
     label = f"{name} + {words.method(method)}"
-    text = f"{label} adds {words.points(first[1])} with {first[0]:.0f} nodes"
+    text = f"{label} {words.adds(first[1])} with {first[0]:.0f} nodes"
+    if not first[1].low <= 0 <= first[1].high:  # it is to stand in for labels: where they are few, it should add
+        text += f", {words.agrees(first[1].mean > 0)},"
     if len(gains) > 1:
-        text += f" and {words.points(last[1])} with {last[0]:,.0f}"
+        text += f" and {words.adds(last[1])} with {last[0]:,.0f}"
+    text = text.removesuffix(",")
     usual = next((place.mean for place in mine if place.x == USUAL and place.mean is not None), None)
     if usual is not None and (worth := _worth(plain, usual)):
         text += f"; with {USUAL} it reaches what the plain model needs {worth} for"

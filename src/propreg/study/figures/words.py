@@ -59,19 +59,34 @@ def points(found: Difference) -> str:
         >>> points(Difference(1.25, 0.5, 2.0, 0.06, 1.0))
         '+1.2 points (95 % interval +0.5 to +2.0)'
     """
-    ends = f"{decimals(found.low, 1, sign=True)} to {decimals(found.high, 1, sign=True)}"
-    return f"{decimals(found.mean, 1, sign=True)} points (95 % interval {ends})"
+    return f"{decimals(found.mean, 1, sign=True)} points (95 % interval {_interval(found)})"
 
 
 def from_to(values: Iterable[float]) -> str:
-    """The smallest and the largest of differences.
+    """The smallest and the largest of differences; one number where they read the same.
 
     Example:
-        >>> from_to([1.25, -0.5, 0.0])
-        '-0.5 to +1.2'
+        >>> from_to([1.25, -0.5, 0.0]), from_to([2.6]), from_to([0.01, -0.01])
+        ('-0.5 to +1.2', '+2.6', '0.0')
     """
     ordered = sorted(values)
-    return f"{decimals(ordered[0], 1, sign=True)} to {decimals(ordered[-1], 1, sign=True)}"
+    ends = [decimals(value, 1, sign=True) for value in (ordered[0], ordered[-1])]
+    return " to ".join(dict.fromkeys(ends))
+
+
+def adds(found: Difference) -> str:
+    """What a method does to the plain model, with a verb.
+
+    Example:
+        >>> adds(Difference(-17.1, -18.0, -16.0, 0.06, 0.0))
+        'takes 17.1 points away (95 % interval -18.0 to -16.0)'
+        >>> adds(Difference(1.25, 0.5, 2.0, 0.06, 1.0))
+        'adds 1.2 points (95 % interval +0.5 to +2.0)'
+    """
+    size, ends = decimals(abs(found.mean), 1), f"(95 % interval {_interval(found)})"
+    if not float(size):
+        return f"changes nothing, {size} points {ends}"
+    return f"adds {size} points {ends}" if found.mean > 0 else f"takes {size} points away {ends}"
 
 
 def strengths(values: Iterable[float], letter: str = "μ") -> str:
@@ -116,3 +131,7 @@ def agrees(yes: bool, complete: bool = True) -> str:
     """
     text = "as the paper says" if yes else "not as the paper says"
     return text if complete else f"{text}, so far"
+
+
+def _interval(found: Difference) -> str:
+    return f"{decimals(found.low, 1, sign=True)} to {decimals(found.high, 1, sign=True)}"

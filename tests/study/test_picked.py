@@ -1,0 +1,70 @@
+"""Strengths that were picked, as a list."""
+
+import tomllib
+
+import pytest
+
+from propreg.study.choosing import choose
+from propreg.study.errors import StudyError
+from propreg.study.experiment import Line, load_experiment
+from propreg.study.picked import at_picked, picked_text
+from propreg.study.results import Results
+from propreg.study.table import line_rows
+from study.sweeping import made_up
+
+SMOKE = load_experiment("digits-smoke")
+
+
+def _results(lines: tuple[Line, ...]) -> Results:
+    results = Results()
+    for line in lines:
+        for run in line.runs():
+            results.take(run.cell.text, [(run.split, run.seed, *vars(made_up(run)).values(), "b")])
+    return results
+
+
+RESULTS = _results(SMOKE.lines)
+
+
+def _picks(line: Line) -> float | None:
+    return line_rows(line, "", RESULTS)[0].strength
+
+
+def test_one_method_is_toml_that_an_experiment_takes() -> None:
+    lines = choose(SMOKE, ["method=preg-paper"])
+    assert tomllib.loads(picked_text(lines, RESULTS)) == {
+        f"{line.dataset}/{line.model}": _picks(line) for line in lines
+    }
+
+
+def test_several_methods_are_told_apart() -> None:
+    head, *rows = picked_text(SMOKE.lines, RESULTS).splitlines()
+    assert head.split() == ["dataset/model/method", "preset", "picked", "strength"]
+    mine = {row.split()[0]: float(row.split()[-1]) for row in rows}
+    lines = [line for line in SMOKE.lines if line.method.method != "plain"]
+    assert len(mine) == len(rows) == len(lines)
+    assert mine == {f"{line.dataset}/{line.model}/{line.method.name}": _picks(line) for line in lines}
+
+
+def test_sizes_of_the_training_set_are_told_apart() -> None:
+    lines = choose(load_experiment("fig-training-nodes"), ["model=gcn,method=preg-reference"])
+    rows = picked_text(lines, _results(lines)).splitlines()
+    assert len(set(rows)) == len(rows) == 1 + len(lines)
+    assert "35 training nodes" in rows[1]
+
+
+def test_runs_at_the_picked_strength_alone() -> None:
+    lines = choose(SMOKE, ["model=gcn"])
+    for before, after in zip(lines, at_picked(lines, RESULTS), strict=True):
+        if before.method.method == "plain":
+            assert after == before
+        else:
+            assert [cell.strength for cell in after.cells] == [_picks(before)]
+
+
+def test_what_is_not_complete_has_no_pick() -> None:
+    lines = choose(SMOKE, ["method=preg-paper"])
+    with pytest.raises(StudyError, match="No strength is picked yet"):
+        picked_text(lines, Results())
+    with pytest.raises(StudyError, match="digits/gcn/preg-paper: not all its runs are recorded"):
+        at_picked(lines, Results())

@@ -1,0 +1,51 @@
+"""When better or worse may be said, and how often the interval behind it covers the truth."""
+
+import numpy as np
+import pytest
+
+import propreg.statistics
+from propreg.statistics import paired, summarise
+from propreg.study.experiment import load_experiment
+from propreg.study.telling import told, units_of
+
+
+def _against_zero(values: list[float]) -> str:
+    splits = np.array(values)[:, None]
+    return told(paired(splits, np.zeros_like(splits)), len(values))
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ([1.0, 2.0, 1.0, 2.0, 1.5], "better"),
+        ([-1.0, -2.0, -1.0, -2.0, -1.5], "worse"),
+        ([5.0, 5.0, 5.0, 5.0, -0.5], "cannot be told"),  # the interval leaves out 0, but a split disagrees
+        ([5.0, 5.0, 5.0, 5.0, 0.0], "cannot be told"),
+        ([1.0, -1.0, 2.0, -2.0, 0.1], "cannot be told"),
+        ([0.0] * 5, "cannot be told"),
+    ],
+)
+def test_all_splits_must_agree(values: list[float], says: str) -> None:
+    assert _against_zero(values) == says
+
+
+def test_an_interval_alone_is_not_enough() -> None:
+    splits = np.array([5.0, 5.0, 5.0, 5.0, -0.5])[:, None]
+    found = paired(splits, np.zeros_like(splits))
+    assert found.low > 0
+    assert found.p_value > 1 / 16
+
+
+def test_the_units_are_splits_or_seeds_where_there_is_one_split() -> None:
+    assert units_of(load_experiment("table1").lines[0]) == 5
+    assert units_of(load_experiment("table-standard-gcn-gat").lines[0]) == 10
+
+
+@pytest.mark.parametrize(("units", "covers"), [(5, 0.84), (10, 0.90)])
+def test_the_interval_covers_as_often_as_the_statistics_say(units: int, covers: float) -> None:
+    """Normal splits with mean 0: how often the interval of their mean has 0 in it."""
+    drawn = np.random.default_rng(units).normal(size=(1500, units, 1))
+    found = [summarise(each) for each in drawn]
+    share = np.mean([each.low <= 0 <= each.high for each in found])
+    assert share == pytest.approx(covers, abs=0.03)  # three standard errors of 1,500 draws
+    assert f"{100 * covers:.0f}" in (propreg.statistics.__doc__ or "")
