@@ -1,5 +1,6 @@
 # make run   sets everything up and runs the main job
 # make test  sets everything up and runs every check
+# make docs  sets everything up and builds the documentation
 # Paths stay relative: they then work from a folder with spaces in its name.
 
 PYTHON ?= python3
@@ -13,7 +14,7 @@ ifneq ($(SHARED_DATA),)
 export PROPREG_DATA ?= $(SHARED_DATA)
 endif
 
-.PHONY: run test lint types unit setup format clean
+.PHONY: run test lint types unit docs setup format clean
 .DEFAULT_GOAL := run
 
 run: setup
@@ -40,6 +41,10 @@ types: setup
 
 unit: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+docs: setup
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
+	@echo "Open docs/_build/index.html in a browser."
 
 format: setup
 	$(BIN)/python -m ruff check --fix-only .

@@ -1,0 +1,217 @@
+"""The numbers in the text, from the recorded runs: what ``{{ name }}`` stands for in a page.
+
+A number that is not recorded is shown as a dash, or the sentence says so; nothing is typed.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from building import picture_words
+from building.recorded import DATASETS, MODELS, Curve, curve, curves, points_of, table
+from propreg.study.experiment import load_experiment
+from propreg.study.results import Results, load_results
+
+OURS = "preg-reference"  # the form whose rows of Table 1 are the paper's
+PRESETS = {"preg-reference": "reference", "preg-paper": "paper"}
+
+
+def substitutions(results: Path) -> dict[str, str]:
+    """All of them, by name."""
+    found = load_results(results)
+    sidecars = sorted(results.glob("*.provenance.json"))
+    made_by = [each for file in sidecars for each in json.loads(file.read_text(encoding="utf-8"))]
+    words = {name: say() for name, say in picture_words.WORDS.items()} | picture_words.one_node_values()
+    words["provenance"] = provenance(made_by)
+    return words | {name: say(found) for name, say in (SENTENCES | picture_words.FROM_RECORDS).items()}
+
+
+def provenance(made_by: list[dict[str, Any]]) -> str:
+    """Where the recorded runs were trained, and how long that took."""
+    devices = sorted({each["device"].partition(": ")[2] or each["device"] for each in made_by})
+    runs, hours = sum(each["runs"] for each in made_by), sum(each["seconds"] for each in made_by) / 3600
+    return f"the {runs:,} runs recorded so far took {hours:.1f} hours on {_listed(devices)}"
+
+
+def picked(results: Results) -> str:
+    """μ picked on validation and what it gains, by dataset and model."""
+    return _by_place(results, lambda c: f"{c.picked.mu:g} ({points_of(c.picked.difference.mean)})")
+
+
+def helping(results: Results) -> str:
+    """The strengths that help, by dataset and model."""
+    return _by_place(results, _range)
+
+
+def _by_place(results: Results, cell: Callable[[Curve], str]) -> str:
+    found = {(c.line.dataset, c.line.model): cell(c) for c in curves("table1", OURS, results)}
+    rows = [[title, *(found.get((name, model), "–") for model in MODELS)] for name, title in DATASETS.items()]
+    return table(["dataset", *MODELS.values()], rows)
+
+
+def _range(found: Curve) -> str:
+    helps = [point.mu for point in found.helping]
+    if not helps:
+        return "none"
+    between = [point.mu for point in found.points if helps[0] <= point.mu <= helps[-1]]
+    gaps = "" if between == helps else ", with gaps"
+    return f"{helps[0]:g} … {helps[-1]:g}{gaps}" if len(helps) > 1 else f"{helps[0]:g}"
+
+
+def ends(results: Results) -> dict[str, tuple[float, float]]:
+    """The smallest and largest μ picked, by model."""
+    picks = [(c.line.model, c.picked.mu) for c in curves("table1", OURS, results)]
+    return {model: (min(mus), max(mus)) for model in MODELS if (mus := [mu for mine, mu in picks if mine == model])}
+
+
+def pick_ends(results: Results) -> str:
+    """The same in words."""
+    said = [f"{low:g} to {high:g} for {MODELS[model]}" for model, (low, high) in ends(results).items()]
+    return ", ".join(said)
+
+
+def honest_cost(results: Results) -> str:
+    """What picking on validation costs against the best μ on test, in points."""
+    lost = [c.best_on_test.test - c.picked.test for c in curves("table1", OURS, results)]
+    if not lost:
+        return "an amount that is not recorded"
+    return f"{fmean(lost):.1f} points on average over {len(lost)} places, {max(lost):.1f} at most"
+
+
+def too_strong(results: Results) -> str:
+    """What the largest strength of the paper's range does on Cora."""
+    said = []
+    for method, preset in PRESETS.items():
+        for found in curves("fig-strength", method, results):
+            last = found.points[-1]
+            said.append(f"{points_of(last.difference.mean)} points for {MODELS[found.line.model]} ({preset} preset)")
+    return f"On Cora, at μ = 1, the end of the paper's range, the change is {_listed(said)}"
+
+
+SIZES = (35, 70, 140, 300, 1200)
+
+
+def few_labels(results: Results) -> str:
+    """GCN on Cora: the change by number of training nodes and μ, with the paper preset."""
+    found = training_curves(results, "preg-paper")
+    strengths = [point.mu for point in found[SIZES[0]].points] if SIZES[0] in found else []
+    rows = [
+        [f"μ = {mu:g}", *(points_of(found[size].points[i].difference.mean) if size in found else "–" for size in SIZES)]
+        for i, mu in enumerate(strengths)
+    ]
+    head = ["training nodes", *(f"{size:,}" for size in SIZES)]
+    seen = [f"{found[size].points[0].plain_val:.1f}" if size in found else "–" for size in SIZES]
+    best = [f"{found[size].picked.val:.1f}" if size in found else "–" for size in SIZES]
+    return table(head, [*rows, ["validation, plain", *seen], ["validation, best μ above 0", *best]])
+
+
+def training_curves(results: Results, method: str) -> dict[int, Curve]:
+    """GCN's complete curves of fig-training-nodes, by number of training nodes."""
+    lines = [x for x in load_experiment("fig-training-nodes").lines if x.model == "gcn" and x.method.name == method]
+    found = {line.cells[0].train_nodes: curve(line, results) for line in lines}
+    return {size: each for size, each in found.items() if each is not None and size is not None}
+
+
+def few_labels_words(results: Results) -> str:
+    """The worst of it in a sentence."""
+    said = []
+    for method, preset in PRESETS.items():
+        mine = training_curves(results, method).get(SIZES[0])
+        if mine is not None:
+            changes = [point.difference.mean for point in mine.points]
+            said.append(f"{points_of(changes[0])} points at μ = {mine.points[0].mu:g} and {points_of(min(changes))} "
+                        f"at worst ({preset} preset)")  # fmt: skip
+    return (
+        f"With {SIZES[0]} labelled nodes every μ from 0.2 on hurts a GCN on Cora: {'; '.join(said) or 'not recorded'}"
+    )
+
+
+def presets(results: Results) -> str:
+    """Where both presets are recorded: what each gains, and how far they are apart."""
+    rows = []
+    for experiment, about in (("table1", "random splits"), ("table-standard-gcn-gat", "public split")):
+        both = [{(c.line.dataset, c.line.model): c for c in curves(experiment, name, results)} for name in PRESETS]
+        for (dataset, model), reference in both[0].items():
+            if (paper := both[1].get((dataset, model))) is not None:
+                cells = [_gain(paper), _gain(reference), points_of(paper.picked.test - reference.picked.test)]
+                rows.append([f"{MODELS[model]}, {DATASETS[dataset]}, {about}", *cells])
+    return table(["where", "paper", "reference", "paper − reference"], rows)
+
+
+def _gain(found: Curve) -> str:
+    return f"{points_of(found.picked.difference.mean)} (μ = {found.picked.mu:g})"
+
+
+def not_recorded(results: Results) -> str:
+    """How much of the ablation, which is to tell the presets' differences apart, is recorded."""
+    lines = load_experiment("ablation").lines
+    of = sum(len(line.cells) * len(line.splits) * len(line.seeds) for line in lines)
+    have = sum(results.count(cell, line.splits, line.seeds) for line in lines for cell in line.cells)
+    return f"{have:,} of its {of:,} runs are recorded"
+
+
+FORKS = {
+    "preg-sym": "symmetric averaging",
+    "preg-loops": "self-loops",
+    "preg-sym_loops": "both of these",
+    "preg-two_passes": "a second pass",
+    "preg-reference": "all of these: the reference preset",
+    "preg-detach_self": "no gradient through the node's own side",
+    "preg-detach_neighbours": "no gradient through the neighbours' side",
+    "preg-paper_squared_error": "squared error",
+    "preg-paper_kl": "KL divergence",
+}
+
+
+def forks(results: Results) -> str:
+    """What each change of the paper preset does, as far as the ablation is recorded."""
+    paper = {c.line.dataset: c.picked.test for c in curves("ablation", "preg-paper", results)}
+    rows = []
+    for method, name in FORKS.items():
+        apart = [
+            c.picked.test - paper[c.line.dataset]
+            for c in curves("ablation", method, results)
+            if c.line.dataset in paper
+        ]
+        said = f"{points_of(fmean(apart))} points" if apart else "not recorded"
+        rows.append([name, said, f"{len(apart)} of {len(DATASETS)}"])
+    return table(["change", "GCN", "datasets"], rows)
+
+
+def annealing(results: Results) -> str:
+    """Whether annealing or a threshold does better than a constant μ, as far as it is recorded."""
+    said = []
+    for method, name in (("preg-annealed", "annealing"), ("preg-threshold_0_1", "a threshold of 0.1"),
+                         ("preg-threshold_0_5", "a threshold of 0.5")):  # fmt: skip
+        paper = {c.line.dataset: c.picked.test for c in curves("ablation", "preg-paper", results)}
+        apart = [
+            f"{points_of(c.picked.test - paper[c.line.dataset])} on {DATASETS[c.line.dataset]}"
+            for c in curves("ablation", method, results)
+            if c.line.dataset in paper
+        ]
+        if apart:
+            said.append(f"{name} changed a GCN's accuracy, against a constant μ, by {_listed(apart)} points")
+    if not said:
+        return "Neither is in our records yet, so that we advise neither for nor against them."
+    return "In our records so far, " + "; ".join(said) + "."
+
+
+def _listed(words: list[str]) -> str:
+    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1] if words else "not recorded"
+
+
+SENTENCES: dict[str, Callable[[Results], str]] = {
+    "picked": picked,
+    "helping": helping,
+    "pick_ends": pick_ends,
+    "honest_cost": honest_cost,
+    "too_strong": too_strong,
+    "few_labels": few_labels,
+    "few_labels_words": few_labels_words,
+    "presets": presets,
+    "not_recorded": not_recorded,
+    "forks": forks,
+    "annealing": annealing,
+}

@@ -1,0 +1,1 @@
+"""The documentation's own pictures: one module each, with ``data`` that computes and ``draw`` that draws."""
