@@ -10,8 +10,9 @@ from statistics import fmean
 from typing import Any
 
 from building import picture_words
-from building.recorded import DATASETS, MODELS, Curve, curve, curves, points_of, table
+from building.recorded import MODELS, Curve, curve, curves, points_of, table
 from propreg.study.experiment import load_experiment
+from propreg.study.figures.words import DATASETS
 from propreg.study.results import Results, load_results
 
 OURS = "preg-reference"  # the form whose rows of Table 1 are the paper's

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from propreg.statistics import Difference, paired, summarise
 from propreg.study.experiment import Line, load_experiment
-from propreg.study.figures.words import DATASETS as DATASETS
 from propreg.study.results import Results
 from propreg.study.table import pick
 

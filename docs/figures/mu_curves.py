@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from building.numbers import OURS
-from building.recorded import DATASETS, MODELS, Curve, curves
+from building.recorded import MODELS, Curve, curves
 from figures.drawing import new_sheet, save
 from propreg.study.figures.style import BLUE, DASHED, GREEN, GREY, MIXED, VERMILION
+from propreg.study.figures.words import DATASETS
 from propreg.study.results import Results, load_results
 
 if TYPE_CHECKING:
