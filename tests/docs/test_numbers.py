@@ -20,11 +20,12 @@ from building.numbers import (
     substitutions,
     training_curves,
 )
-from building.recorded import DATASETS, MODELS, Curve, curves, points_of
+from building.recorded import MODELS, Curve, curves, points_of
 from propreg.cli.app import app
 from propreg.data.catalog import NODE_SETS
 from propreg.data.nodes import load_node_graph
 from propreg.data.stats import homophily
+from propreg.study.figures.words import DATASETS
 from propreg.study.results import Results
 
 ROOT = Path(__file__).parents[2]
