@@ -29,7 +29,7 @@ def main() -> None:
         records.append(
             Record(f"propreg {' '.join(command)}", "cpu", "median time", taken, "s", "python -c pass", taken / bare)
         )
-    show(records, "cpu", options.json)
+    show(records, "cpu", options.json, options.save)
     if not options.json:
         verdict = "within" if records[1].value < LIMIT else "over"
         print(f"\npropreg --help: {records[1].value:.2f} s, {verdict} the limit of {LIMIT} s. Its slowest imports:")
