@@ -20,7 +20,7 @@ from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.state import State, begin
 from propreg.engine.stopping import Stopper
 
-RECORDING = 18_000_000_000  # bytes of replicas that an H200 trains for an epoch while it records one anew, some 30 ms
+RECORDING = 18_000_000_000  # bytes of replicas trained for an epoch in the time of a recording: an estimate for an H200
 
 
 def train(
