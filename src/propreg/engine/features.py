@@ -1,14 +1,19 @@
 """The features times a weight per replica: ``X W`` with X sparse or dense, the most expensive step of an epoch."""
 
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from propreg.data.graph import Graph, SparseFeatures
 from propreg.engine import kernels
+from propreg.engine.activation import bias_relu
 from propreg.engine.dropout import Masks
 from propreg.engine.sparse import Matrix, Pattern
+
+if TYPE_CHECKING:
+    from propreg.engine.kernels.halves import Fixed
 
 DENSE_FROM = 0.2  # above this share of non-zeros a dense product is faster
 
@@ -44,11 +49,34 @@ class Features:
         if masks is not None:
             product = _DroppedProduct.apply(weight, self.matrix, masks)  # type: ignore[no-untyped-call]
         elif self.dense is not None:
-            product = _DenseProduct.apply(weight, self.dense)  # type: ignore[no-untyped-call]
+            product = self._on_tensor_cores(weight, None)
+            if product is None:
+                product = _DenseProduct.apply(weight, self.dense)  # type: ignore[no-untyped-call]
         else:
             product = self.matrix(weight)
         result: Tensor = product
         return result
+
+    def rectified(self, weight: Tensor, bias: Tensor) -> Tensor:
+        """relu(X W + b), which only ``dropped_linear(…, rectified=True)`` may take, as of :func:`spread_relu`."""
+        fast = self._on_tensor_cores(weight, bias)
+        return bias_relu(self(weight), bias) if fast is None else fast
+
+    def _on_tensor_cores(self, weight: Tensor, bias: Tensor | None) -> Tensor | None:
+        """The product of dense features, with a bias its ReLU too, where there are kernels for it; else None."""
+        if self.dense is None or not kernels.usable(weight, bias):
+            return None
+        from propreg.engine.kernels import halves
+
+        return halves.layer(self._halves, weight, bias) if halves.fits(weight) else None
+
+    @cached_property
+    def _halves(self) -> "Fixed":
+        from propreg.engine.kernels import halves
+
+        if self.dense is None:
+            raise RuntimeError("sparse features have no halves.")
+        return halves.fixed(self.dense)
 
 
 class _DenseProduct(torch.autograd.Function):

@@ -85,8 +85,9 @@ class Layers:
         return z, source
 
     def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
-        folded = self.fold and masks is None
-        return spread_relu(None if folded else self.adjacency, self.features(p["w0"], masks), p["b0"])
+        if masks is None and (self.fold or self.adjacency is None):
+            return self.features.rectified(p["w0"], p["b0"])
+        return spread_relu(self.adjacency, self.features(p["w0"], masks), p["b0"])
 
     def _output(self, h: Tensor, bias: Tensor) -> Tensor:
         return (h if self.adjacency is None else self.adjacency(h)) + bias.unsqueeze(1)

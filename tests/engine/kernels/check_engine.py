@@ -15,6 +15,7 @@ EPOCHS = 2
 MODELS = {
     "gcn": Model("gcn", hidden=16),
     "three layers, input dropped": Model("gcn", hidden=16, layers=3, input_dropout=0.3),
+    "mlp": Model("mlp", hidden=16),
     "gat": Model("gat", hidden=4, heads=2, input_dropout=0.3, attention_dropout=0.4),
 }
 
@@ -42,8 +43,13 @@ def results(model: Model, method: Method) -> list[Result]:
 
 @pytest.mark.parametrize(
     ("model", "method"),
-    [("gcn", Method.preset("reference")), ("three layers, input dropped", Method.preset("paper")), ("gat", Method())],
-    ids=["gcn", "three layers", "gat"],
+    [
+        ("gcn", Method.preset("reference")),
+        ("three layers, input dropped", Method.preset("paper")),
+        ("mlp", Method.preset("paper")),
+        ("gat", Method()),
+    ],
+    ids=["gcn", "three layers", "mlp", "gat"],
 )
 def test_two_epochs(model: str, method: Method) -> None:
     ours = results(MODELS[model], method)

@@ -1,0 +1,97 @@
+"""Dense products on tensor cores against float64."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.kernels.cases import check_close, check_twins, numbers
+from propreg.engine.activation import bias_relu
+from propreg.engine.kernels import halves
+
+REPLICAS = 3
+EXACT = 5e-7  # of what the terms add up to without their signs; torch's own float32 product: 1e-7 to 2.5e-7
+
+
+def error(out: Tensor, x: Tensor, w: Tensor) -> float:
+    """The largest difference to float64, each in units of what its terms add up to without their signs."""
+    exact, size = x.double() @ w.double(), x.double().abs() @ w.double().abs()
+    return float(((out.double() - exact).abs() / size.clamp(min=1e-300)).max())
+
+
+def same(one: Tensor, other: Tensor) -> None:
+    """Bit for bit; the interpreter leaves a tile's product to NumPy, whose order of sums depends on its shape."""
+    if one.is_cuda:
+        assert torch.equal(one, other)
+    else:
+        check_close(one, other)
+
+
+@pytest.mark.parametrize("width", halves.WIDTHS)
+@pytest.mark.parametrize(("rows", "inner"), [(5, 3), (200, 70), (64, 300)])
+def test_a_product_is_as_exact_as_float32(rows: int, inner: int, width: int) -> None:
+    x, w = numbers(rows, inner, seed=1), numbers(REPLICAS, inner, width, seed=2)
+    assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
+
+
+def test_a_long_inner_dimension_adds_up_with_rounding() -> None:
+    """All terms positive: sums that were cut off all the way would fall behind by some 3e-5.
+
+    What is left is that 79 stretches are added in float32, which may cost √79 · 2⁻²⁴ = 5e-7, and the cutting off
+    within a stretch, which is at most its 12 steps · 2⁻²⁴ = 7e-7. An H200 gives 5.8e-7 in all.
+    """
+    x, w = numbers(16, 5000, seed=1).abs(), numbers(1, 5000, 16, seed=2).abs()
+    assert error(halves.layer(halves.fixed(x), w), x, w) < 1e-6
+
+
+@pytest.mark.parametrize("power", [-90, -30, 0, 30, 60])
+def test_any_scale_and_each_replica_its_own(power: int) -> None:
+    scales = torch.tensor([1.0, 2.0**power, 3.7 * 2.0**power], device=numbers(1).device).view(-1, 1, 1)
+    x, w = numbers(20, 40, seed=1) * 1e-3, numbers(REPLICAS, 40, 16, seed=2) * scales
+    assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
+
+
+def test_numbers_far_below_the_largest_keep_their_digits() -> None:
+    x, w = numbers(20, 40, seed=1), numbers(1, 40, 16, seed=2)
+    w[:, :, 1:] *= 2.0**-26
+    assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
+
+
+def test_zeros() -> None:
+    x = halves.fixed(numbers(20, 40))
+    assert not halves.layer(x, numbers(2, 40, 16) * 0).any()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # NumPy's word on ∞ − ∞, in the interpreter
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_a_broken_replica_is_seen_and_leaves_the_others_alone(bad: float) -> None:
+    x, w = numbers(20, 40, seed=1), numbers(REPLICAS, 40, 16, seed=2)
+    alone = halves.layer(halves.fixed(x), w)
+    w[1, 3] = bad
+    out = halves.layer(halves.fixed(x), w, numbers(REPLICAS, 16, seed=3) * 0)
+    assert bool(out[1].isnan().any())
+    same(out[[0, 2]], alone[[0, 2]].relu())
+
+
+@pytest.mark.parametrize("tile", [halves.Tile(128, 32, 8, 2), halves.Tile(64, 128, 4, 2)], ids=str)
+def test_a_replica_alone_and_in_a_batch_is_the_same(tile: halves.Tile) -> None:
+    x, w = halves.fixed(numbers(150, 70, seed=1)), numbers(5, 70, 64, seed=2)
+    whole = halves.multiply(x.along, halves.split(w), tile=tile)
+    one = halves.multiply(x.along, halves.split(w[3:4]), tile=tile)
+    same(whole[3], one[0])
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_gradients(relu: bool) -> None:
+    x = numbers(30, 50, seed=1)
+    w = numbers(REPLICAS, 50, 32, seed=2).requires_grad_()
+    b = numbers(REPLICAS, 32, seed=3).requires_grad_()
+    known = halves.fixed(x)
+
+    def gated() -> Tensor:
+        out = halves.layer(known, w, b)
+        return out * (out.detach() > 0)  # what dropped_linear does to the gradient
+
+    if relu:
+        check_twins(gated, lambda: bias_relu(torch.matmul(x, w), b), w, b)
+    else:
+        check_twins(lambda: halves.layer(known, w), lambda: torch.matmul(x, w), w)
