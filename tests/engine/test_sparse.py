@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from propreg.engine.sparse import Matrix, Pattern
+from propreg.engine import sparse
+from propreg.engine.activation import bias_relu
+from propreg.engine.sparse import BAG_FROM, Matrix, Pattern
 from samples import gaussian
 from strategies import thorough
 
@@ -54,6 +56,44 @@ def test_a_pattern_with_values_of_each_replica(transposed: bool) -> None:
     expected = expected.transpose(1, 2) if transposed else expected
     given_as = ordered[:, pattern.across].contiguous() if transposed else ordered
     torch.testing.assert_close(pattern.multiply(given_as, x, transposed), expected @ x, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("bags", [True, False], ids=["bags", "CSR"])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("replicas", [1, 3])
+@pytest.mark.parametrize("width", [BAG_FROM - 1, BAG_FROM, 64, 100])
+def test_float32_as_sums_of_embeddings(
+    width: int, replicas: int, own: bool, bags: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if bags and not sparse._has_bags():
+        pytest.skip("this build of torch has no fast sums of embeddings")
+    monkeypatch.setattr(sparse, "_has_bags", lambda: bags)
+    shape = (17, 9)
+    row, col, _ = entries(shape, seed=3)
+    pattern = Pattern(row, col, shape)
+    values = gaussian(replicas if own else 1, len(row), seed=8)
+    expected = torch.stack([dense(row, col, v, shape) for v in values])
+    ordered = values[:, pattern.order].float()
+    for transposed in (False, True):
+        x = gaussian(replicas, width, shape[0] if transposed else shape[1]).transpose(1, 2)  # not in order
+        entry = ordered[:, pattern.across] if transposed else ordered
+        given_as = entry.contiguous() if own else entry[0].contiguous()
+        product = pattern.multiply(given_as, x.float(), transposed)
+        by_hand = (expected.transpose(1, 2) if transposed else expected) @ x
+        torch.testing.assert_close(product.double(), by_hand, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_wide_product_may_be_overwritten(replicas: int) -> None:
+    shape = (6, 4)
+    row, col, values = entries(shape, seed=3)
+    matrix = Matrix(row, col, values.float(), shape)
+    x, bias = gaussian(replicas, 4, 16).float().requires_grad_(), gaussian(replicas, 16, seed=2).float()
+    (grad,) = torch.autograd.grad(bias_relu(matrix(x), bias).sum(), x)
+    twin = x.detach().double().requires_grad_()
+    expected = (dense(row, col, values, shape) @ twin + bias.double().unsqueeze(1)).relu()
+    (by_hand,) = torch.autograd.grad(expected.sum(), twin)
+    torch.testing.assert_close(grad.double(), by_hand, rtol=1e-5, atol=1e-5)
 
 
 def test_inputs_and_gradients_that_do_not_lie_in_order() -> None:

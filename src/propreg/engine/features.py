@@ -15,7 +15,7 @@ from propreg.engine.sparse import Matrix, Pattern
 if TYPE_CHECKING:
     from propreg.engine.kernels.halves import Fixed
 
-DENSE_FROM = 0.2  # above this share of non-zeros a dense product is faster
+DENSE_FROM = {"cuda": 0.2, "cpu": 0.5}  # above this share of non-zeros a dense product is faster
 
 
 class Features:
@@ -34,7 +34,7 @@ class Features:
         self.matrix = Matrix(row.to(device), col.to(device), values.to(device, dtype), shape)
         self.shape = shape
         self.dense: Tensor | None = None
-        if len(row) > DENSE_FROM * shape[0] * shape[1]:
+        if len(row) > DENSE_FROM.get(device.type, 0.2) * shape[0] * shape[1]:
             self.dense = torch.zeros(shape, dtype=dtype, device=device)
             self.dense[row.to(device), col.to(device)] = values.to(device, dtype)
 

@@ -10,8 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from propreg.engine import kernels
+
+BAG_FROM = 12  # columns from which on sums of embeddings are the faster product on a CPU
 
 
 class Pattern:
@@ -38,6 +41,8 @@ class Pattern:
 
             return spmm.multiply(self, values, x, transposed)
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
+        if x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and _has_bags():
+            return _bags(pointers, inner, values, x)
         rows, columns = self.shape[::-1] if transposed else self.shape
         out = x.new_empty(x.shape[0], rows, x.shape[2])
         shared = values if values.dim() == 1 else None
@@ -48,6 +53,36 @@ class Pattern:
                 matrix = torch.sparse_csr_tensor(pointers, inner, v, (rows, columns), check_invariants=False)
             out[r].addmm_(matrix, x[r], beta=0)  # mm with out= would fill a copy and copy it back
         return out
+
+
+def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
+    """The product as a sum of embeddings: a row is a bag of indices into x, weighted by its values.
+
+    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: two to eight times as fast
+    as its CSR product, of rows wide enough.
+    """
+    bags = [
+        embedding_bag(
+            inner,
+            x[r],
+            pointers,
+            mode="sum",
+            per_sample_weights=values if values.dim() == 1 else values[r],
+            include_last_offset=True,
+        )
+        for r in range(len(x))
+    ]
+    if len(bags) > 1:
+        return torch.stack(bags)
+    # Not as a view: what follows may overwrite the product, and autograd would copy a view first.
+    alone: Tensor = torch.ops.aten._unsafe_view(bags[0], [1, *bags[0].shape])
+    return alone
+
+
+@functools.cache
+def _has_bags() -> bool:
+    """Whether this build of torch has that kernel."""
+    return "fbgemm" in torch.backends.quantized.supported_engines
 
 
 class Matrix:
