@@ -19,6 +19,7 @@ from common import Record, arguments, seconds, show
 from propreg.engine import kernels
 from propreg.engine.agreement import agreement
 from propreg.engine.dropout import Masks, dropped_linear
+from propreg.engine.features import DENSE_FROM, Features
 from propreg.engine.gat import Gat
 from propreg.engine.sparse import Matrix
 from propreg.engine.spec import Model
@@ -110,6 +111,15 @@ def product(matrices: dict[torch.dtype, Matrix], width: int, transposed: bool, d
     return lambda: (matrix.multiply(x, transposed),)
 
 
+def dense(size: Size, backward: bool, dtype: torch.dtype, r: int) -> Work:
+    """Dense features times the first weights, and the gradient to these."""
+    features = object.__new__(Features)  # of which only the dense matrix is needed here
+    features.dense = numbers(1, size.nodes, size.features, dtype=dtype, seed=3)[0]
+    w = numbers(r, size.features, WIDTH, dtype=dtype).requires_grad_()
+    grad = numbers(r, size.nodes, WIDTH, dtype=dtype, seed=2)
+    return lambda: with_gradients(features(w), (w,), grad if backward else None)
+
+
 def linear(size: Size, backward: bool, dtype: torch.dtype, r: int) -> Work:
     """Dropout and the map to the classes."""
     h = numbers(r, size.nodes, WIDTH, dtype=dtype).relu_().requires_grad_()
@@ -175,6 +185,10 @@ def cases(size: Size) -> Iterator[Case]:
     wide, heads = cell * WIDTH, cell * HEADS * PER_HEAD
     yield Case("X W", partial(product, x, WIDTH, False), wide * (n + f) + 8 * nnz, wide * nnz)
     yield Case("Xᵀ dH", partial(product, x, WIDTH, True), wide * (n + f) + 8 * nnz, wide * nnz)
+    if nnz > DENSE_FROM["cuda"] * n * f:
+        moved = wide * (n + f) + 4 * n * f
+        yield Case("dense X W", partial(dense, size, False), moved)
+        yield Case("dense X W with backward", partial(dense, size, True), 2 * moved)
     yield Case("Â H", partial(product, a, WIDTH, False), wide * 2 * n + 8 * e, wide * e)
     yield Case("Â Z", partial(product, a, c, False), cell * c * 2 * n + 8 * e, cell * c * e)
     yield Case("dropped linear", partial(linear, size, False), wide * n + cell * c * (n + WIDTH))

@@ -58,8 +58,8 @@ class Pattern:
 def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
     """The product as a sum of embeddings: a row is a bag of indices into x, weighted by its values.
 
-    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: two to eight times as fast
-    as its CSR product, of rows wide enough.
+    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: up to eight times as fast as
+    its CSR product (``benchmarks/products.py``).
     """
     bags = [
         embedding_bag(

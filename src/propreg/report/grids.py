@@ -19,7 +19,7 @@ class Remembered(Results):
 
     def __init__(self, results: Results) -> None:
         super().__init__()
-        self._cells = results._cells
+        self._cells, self._waiting = results._cells, results._waiting
         self._known: dict[tuple[str, Sequence[int], Sequence[int]], Accuracies | None] = {}
 
     def accuracies(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> Accuracies | None:

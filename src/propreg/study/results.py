@@ -1,8 +1,8 @@
 """Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from propreg.statistics import Runs
 from propreg.study.errors import StudyError
-from propreg.study.exported import read_export
+from propreg.study.exported import parsed, read_texts
 from propreg.study.merging import is_store
 from propreg.study.record import Outcome
 from propreg.study.run import Cell
@@ -25,47 +25,67 @@ class Accuracies:
     test: Runs
 
 
+Rows = Iterable[Sequence[Any]]
+
+
 class Results:
     """Outcomes by cell, split and seed."""
 
     def __init__(self) -> None:
         self._cells: dict[str, dict[tuple[int, int], Sequence[Any]]] = {}
+        self._waiting: dict[str, list[Callable[[], Rows]]] = {}
 
     def __len__(self) -> int:
-        return sum(len(runs) for runs in self._cells.values())
+        return sum(len(runs) for runs in self._all().values())
 
-    def take(self, cell: str, rows: Iterable[Sequence[Any]]) -> None:
+    def take(self, cell: str, rows: Rows) -> None:
         """Add rows (split, seed, the outcome's columns, batch) of a cell; what is known already stays."""
-        mine = self._cells.setdefault(cell, {})
-        for row in rows:
-            mine.setdefault((row[0], row[1]), row)
+        self.take_later(cell, lambda: rows)
+
+    def take_later(self, cell: str, rows: Callable[[], Rows]) -> None:
+        """The same of rows that are read only when someone asks for their cell."""
+        self._waiting.setdefault(cell, []).append(rows)
+
+    def _of(self, cell: str) -> dict[tuple[int, int], Sequence[Any]]:
+        """The rows of a cell by split and seed."""
+        if cell in self._waiting:
+            mine = self._cells.setdefault(cell, {})
+            for rows in self._waiting.pop(cell):
+                for row in rows():
+                    mine.setdefault((row[0], row[1]), row)
+        return self._cells.get(cell, {})
+
+    def _all(self) -> dict[str, dict[tuple[int, int], Sequence[Any]]]:
+        for cell in list(self._waiting):
+            self._of(cell)
+        return self._cells
 
     def runs(self, cell: str | None = None) -> Iterator[tuple[str, int, int, Outcome, str]]:
         """(cell text, split, seed, outcome, batch) of all runs, or of a cell's."""
-        cells = self._cells if cell is None else {cell: self._cells.get(cell, {})}
+        cells = self._all() if cell is None else {cell: self._of(cell)}
         for text, rows in cells.items():
             for (split, seed), row in rows.items():
                 yield text, split, seed, Outcome(*row[2:10]), row[10]
 
     def outcome(self, cell: Cell, split: int, seed: int) -> Outcome | None:
         """The result of a run, None where it is missing."""
-        row = self._cells.get(cell.text, {}).get((split, seed))
+        row = self._of(cell.text).get((split, seed))
         return None if row is None else Outcome(*row[2:10])
 
     def count(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> int:
         """How many of these runs there are."""
-        mine = self._cells.get(cell.text, {})
+        mine = self._of(cell.text)
         return sum((split, seed) in mine for split in splits for seed in seeds)
 
     def failed(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> int:
         """How many of these runs ended in NaN."""
-        mine = self._cells.get(cell.text, {})
+        mine = self._of(cell.text)
         rows = (mine.get((split, seed)) for split in splits for seed in seeds)
         return sum(row is not None and row[8] is not None for row in rows)
 
     def accuracies(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> Accuracies | None:
         """Those of a cell; None where a run is missing."""
-        mine = self._cells.get(cell.text, {})
+        mine = self._of(cell.text)
         rows = [mine.get((split, seed)) for split in splits for seed in seeds]
         if not rows or any(row is None for row in rows):
             return None
@@ -110,6 +130,6 @@ def load_results(path: Path) -> Results:
         elif file.suffix in (".sqlite", ".db"):
             raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
-            for cell, rows in read_export(file):
-                results.take(json.dumps(cell, separators=(",", ":")), rows)
+            for cell, runs in read_texts(file):
+                results.take_later(cell, partial(parsed, runs, file))
     return results
