@@ -19,6 +19,7 @@ extensions = [
     "building.commands",
     "building.mathml",
     "building.keyboard",
+    "building.signatures",
 ]
 exclude_patterns = ["_build", "_made", "building", "figures"]
 needs_sphinx = "8.0"

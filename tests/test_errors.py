@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from propreg import PReg, Propagation, preg
+from propreg import PReg, Propagation, laplacian, preg
 from samples import PATH, compressed, edge_index_of_pyg, gaussian
 
 E = PATH.edge_index
@@ -222,6 +222,23 @@ DEVICES: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "x": (lambda: Propagation(E, 4)(Z.to("meta")), ValueError, ["x is on meta and the graph on cpu"]),
 }
 
+SWAPPED = ["z is a graph and edge_index holds logits", "swap the two", "the logits come first"]
+PLACES: dict[str, tuple[Call, type[Exception], list[str]]] = {
+    "edge_index": (lambda: preg(E, Z), TypeError, SWAPPED),
+    "by name": (lambda: preg(edge_index=Z, z=E), TypeError, SWAPPED),
+    "one edge": (lambda: preg(E[:, :1], Z[:1]), TypeError, SWAPPED),
+    "transposed": (lambda: preg(E.t(), Z), TypeError, SWAPPED),
+    "half logits": (lambda: preg(E, Z.half()), TypeError, SWAPPED),
+    "sparse": (lambda: preg(sparse(4, 4), Z), TypeError, SWAPPED),
+    "EdgeIndex": (lambda: preg(edge_index_of_pyg(E, 4), Z), TypeError, SWAPPED),
+    "Propagation": (lambda: preg(Propagation(E, 4), Z), TypeError, SWAPPED),  # type: ignore[arg-type]
+    "module": (lambda: PReg()(E, Z), TypeError, SWAPPED),
+    "module, Propagation": (lambda: PReg()(Propagation(E, 4), Z), TypeError, SWAPPED),
+    "laplacian": (lambda: laplacian(E, Z), TypeError, SWAPPED),
+    "twice the graph": (lambda: preg(E, E), TypeError, ["z must hold floating-point logits", "torch.int64"]),
+    "twice the logits": (lambda: preg(Z, Z), ValueError, ["edge_index must have shape [2, E]", "(4, 3)"]),
+}
+
 ALL = {
     f"{group}: {name}": case
     for group, table in {
@@ -231,6 +248,7 @@ ALL = {
         "mask": MASKS,
         "Propagation": PROPAGATIONS,
         "device": DEVICES,
+        "places": PLACES,
     }.items()
     for name, case in table.items()
 }

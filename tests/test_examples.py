@@ -2,7 +2,6 @@
 
 import csv
 import importlib.util
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 import torch
 
 import propreg
+from quick_start import run_script
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyG's own import warns of its use of torch.jit
@@ -27,22 +27,44 @@ NEEDS = {"lightning_module": "lightning"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_runs_and_is_short(path: Path) -> None:
+def test_the_example_runs_and_is_short(path: Path, tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 40
     needed = NEEDS.get(path.stem)
     if needed and importlib.util.find_spec(needed) is None:
         pytest.skip(f"{needed} is not installed: pip install {needed}")
+    done = run_script(path, tmp_path, seconds=300)
+    assert done.code == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_an_example_runs_as_a_user_starts_it() -> None:
+    """The test above saves each of them the import of torch; this one does not."""
     done = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning:propreg", path.name],
-        cwd=path.parent,
+        [sys.executable, "-W", "error::UserWarning:propreg", "plain_loop.py"],
+        cwd=ROOT / "examples",
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("raise KeyError('mine')", "KeyError: 'mine'"),
+        ("import propreg, warnings\nwarnings.warn_explicit('oh', UserWarning, 'a', 1, module='propreg')", "oh"),
+        ("import sys\nsys.exit('no')", "no"),
+    ],
+)
+def test_an_example_that_fails_is_noticed(tmp_path: Path, code: str, says: str) -> None:
+    (tmp_path / "bad.py").write_text(f"print('begun', __name__)\n{code}\n")
+    done = run_script(tmp_path / "bad.py", tmp_path, seconds=300)
+    assert done.code == 1
+    assert done.stdout == "begun __main__\n"
+    assert says in done.stderr
 
 
 def test_every_kind_of_use_has_its_example() -> None:

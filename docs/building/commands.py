@@ -1,5 +1,6 @@
 """The reference of the command line, from the commands themselves: ``{commands}`` in a page."""
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ def walk(group: Any, before: str) -> Iterator[tuple[str, Any]]:
 
 
 def _section(name: str, command: Any, context: Any, level: int) -> str:
-    lines = [f"{'#' * level} `{name}`", "", command.help.strip(), ""]
+    lines = [f"{'#' * level} `{name}`", "", _as_code(command.help.strip()), ""]
     usage = command.get_usage(context).removeprefix("Usage: ")
     lines += ["```text", " ".join(usage.split()), "```", ""]
     records = [(p.get_help_record(context), p.param_type_name) for p in command.params]
@@ -78,8 +79,8 @@ def exit_codes() -> str:
 
 
 def _flags(text: str) -> str:
-    """``--model <gcn|gat>`` without what it may be."""
-    return f"`{text.partition(' <')[0]}`"
+    """``-m, --model <gcn|gat>`` without what it may be, each name by itself."""
+    return ", ".join(f"`{flag}`" for flag in re.split(r", | / ", text.partition(" <")[0]))
 
 
 def _choices(text: str) -> str:
@@ -91,4 +92,9 @@ def _choices(text: str) -> str:
 def _plain(text: str) -> str:
     for sign in ("\\", "|", "*", "_", "<", "`", "[", "{"):
         text = text.replace(sign, "\\" + sign)
-    return text
+    return _as_code(text)
+
+
+def _as_code(text: str) -> str:
+    """Options in running text as code: two hyphens would become a dash."""
+    return re.sub(r"(?<!\S)--[a-z][a-z-]*", lambda option: f"`{option[0]}`", text)

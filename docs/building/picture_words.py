@@ -65,7 +65,8 @@ def fig_depth(results: Results) -> str:
         return f"The same on Cora, the paper's own figure, is not recorded yet ({'; '.join(made.missing)})."
     image = "![Spread of the outputs, accuracy and depth on Cora, from recorded runs.](_made/fig-depth.svg)"
     picture = f":::{{container}} picture\n{image}\n:::"
-    return f"The same on Cora, from the recorded runs of the paper's own figure:\n\n{picture}\n\n{' '.join(made.found)}"
+    said = "\n".join(f"- {line}" for line in made.found)
+    return f"The same on Cora, from the recorded runs of the paper's own figure:\n\n{picture}\n\n{said}"
 
 
 WORDS: dict[str, Callable[[], str]] = {"omega_words": omega_words, "depth_words": depth_words}

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from propreg import _errors
 from propreg._options import REDUCTIONS, Reduction
-from propreg._propagation import Propagation, resolve
+from propreg._propagation import Propagation, not_swapped, resolve
 from propreg._reduce import reduced, selected
 
 VARIANTS = ("paper", "official")
@@ -59,6 +59,7 @@ def laplacian(
         >>> laplacian(z, edge_index, reduction="sum"), laplacian(z, edge_index)
         (tensor(5.), tensor(2.5000))
     """
+    not_swapped(z, edge_index)
     _errors.logits("z", z)
     _errors.one_of("reduction", reduction, ("mean", "sum"))
     _errors.one_of("variant", variant, VARIANTS)

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from propreg import _errors
 from propreg._options import Detach, Options, PhiLike, Reduction
-from propreg._propagation import Norm, Propagation, resolve
+from propreg._propagation import Norm, Propagation, not_swapped, resolve
 from propreg._reduce import reduced, selected
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -77,6 +77,7 @@ def preg(
         0.3466
     """
     options = Options(phi, norm, add_self_loops, detach, threshold, reduction, validate)
+    not_swapped(z, edge_index)
     _errors.logits("z", z)
     propagation = resolve(
         edge_index, edge_weight, z.shape[0], norm=norm, add_self_loops=add_self_loops, validate=validate
@@ -144,6 +145,7 @@ class PReg(nn.Module):
         mask: Tensor | None = None,
     ) -> Tensor:
         """The term, as :func:`preg` gives it."""
+        not_swapped(z, edge_index)
         _errors.logits("z", z)
         return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
 

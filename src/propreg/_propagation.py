@@ -257,3 +257,18 @@ def resolve(
             "a Propagation carries its own; make it with these, or pass edge_index."
         )
     return edge_index
+
+
+def not_swapped(z: object, edge_index: object) -> None:
+    """Refuse a graph where logits belong and logits where the graph belongs; one alone has a sentence of its own."""
+    logits = isinstance(edge_index, Tensor) and edge_index.layout == torch.strided and edge_index.is_floating_point()
+    if logits and (isinstance(z, Propagation) or (isinstance(z, Tensor) and _is_graph(z))):
+        raise TypeError("z is a graph and edge_index holds logits: swap the two, the logits come first.")
+
+
+def _is_graph(tensor: Tensor) -> bool:
+    if tensor.dim() != 2:
+        return False
+    if tensor.layout != torch.strided:
+        return bool(tensor.shape[0] == tensor.shape[1])
+    return 2 in tensor.shape and not tensor.is_floating_point() and not tensor.is_complex()

@@ -28,6 +28,15 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def begun(path: Path, *names: str) -> Path:
+    """A store with one run of each experiment."""
+    with Store(path) as store:
+        session = store.begin_session({})
+        for name in names:
+            store.add(next(MadeUp().train(batches(name)[0], lambda: False)), session)
+    return path
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_a_figure_is_written_and_its_caption_printed(results: Path, tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"
@@ -45,10 +54,13 @@ def test_the_same_from_a_store_and_from_a_folder(results: Path, tmp_path: Path) 
     assert len({path.read_bytes() for path in tmp_path.iterdir()}) == 1
 
 
-def test_what_is_missing_is_printed(results: Path, tmp_path: Path) -> None:
-    done = runner.invoke(app, ["figure", "fig-mask", "-o", str(tmp_path / "a.svg"), "--results", str(results)])
+def test_what_is_missing_is_printed(tmp_path: Path) -> None:
+    """Also where one run of thousands is there."""
+    file, store = tmp_path / "a.svg", begun(tmp_path / "a.sqlite", "fig-mask")
+    done = runner.invoke(app, ["figure", "fig-mask", "-o", str(file), "--results", str(store)])
     assert done.exit_code == 0, done.output
     assert "GAT: 0 of 1,925 runs recorded" in done.stdout
+    assert file.stat().st_size > 5000
 
 
 def test_outputs_lie_with_the_runs(results: Path, tmp_path: Path) -> None:
@@ -56,7 +68,8 @@ def test_outputs_lie_with_the_runs(results: Path, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "runs.jsonl.gz").write_bytes((results / "runs.jsonl.gz").read_bytes())
     arguments = ["figure", "fig-tsne", "-o", str(tmp_path / "a.svg"), "--results"]
-    assert "the record of outputs is not there" in runner.invoke(app, [*arguments, str(folder)]).stdout
+    alone = runner.invoke(app, [*arguments, str(begun(tmp_path / "a.sqlite", "fig-tsne"))])
+    assert "the record of outputs is not there" in alone.stdout
     write_tsne(folder / "tsne.json.gz", made_up_record())
     for place in (folder, folder / "runs.jsonl.gz"):
         done = runner.invoke(app, [*arguments, str(place)])
@@ -98,7 +111,8 @@ def test_a_dataset_belongs_to_the_figure_of_depth(results: Path, tmp_path: Path)
     arguments = ["-o", str(tmp_path / "a.svg"), "--results", str(results), "--dataset"]
     assert "Only fig-depth takes a dataset" in runner.invoke(app, ["figure", "fig-mask", *arguments, "cora"]).stderr
     assert "no dataset of fig-depth 'coral'" in runner.invoke(app, ["figure", "fig-depth", *arguments, "coral"]).stderr
-    assert runner.invoke(app, ["figure", "fig-depth", *arguments, "photo"]).exit_code == 0
+    assert "with dataset=photo" in runner.invoke(app, ["figure", "fig-depth", *arguments, "photo"]).stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_tsne_says_where_it_cannot_write_before_it_trains(tmp_path: Path) -> None:
@@ -117,6 +131,8 @@ def _modules(code: str) -> set[str]:
 def test_a_figure_imports_neither_torch_nor_scipy(results: Path, tmp_path: Path) -> None:
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "runs.jsonl.gz").write_bytes((results / "runs.jsonl.gz").read_bytes())
+    with Store(begun(tmp_path / "a.sqlite", "table1", "fig-mask", "fig-strength", "fig-depth"), "read") as store:
+        write_export(tmp_path / "r" / "more.jsonl.gz", store.rows())
     write_tsne(tmp_path / "r" / "tsne.json.gz", made_up_record())
     code = f"""
 from typer.testing import CliRunner

@@ -255,7 +255,7 @@ def test_the_default_is_digits_with_ten_splits(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "FORCE_COLOR": ""}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert re.fullmatch(r"(It takes .*\n)?", done.stderr)  # which is said where a machine is slow
     assert done.stdout.startswith("digits: 1,797 nodes, 6,309 edges, 64 features, 10 classes; 97 % of the edges")
     assert re.search(r"Training 50 GCNs .* 4 strengths, on\s+10\s+splits, 1 seed", done.stdout, re.DOTALL)
     record = json.loads((tmp_path / "propreg-run" / "run.json").read_text())

@@ -38,6 +38,14 @@ def test_every_option_that_help_knows_is_on_the_commands_page() -> None:
             assert option in sections[name], f"{name} {option}"
 
 
+def test_options_are_code_wherever_they_stand() -> None:
+    """In running text two hyphens become a dash, which nobody can copy."""
+    outside = re.sub(r"```.*?```|`[^`]*`", "", reference(), flags=re.S)
+    assert re.findall(r"--[a-z][a-z-]*", outside) == []
+    assert "with `--runs`" in reference()
+    assert "| `-o`, `--output` |" in reference()
+
+
 def test_exit_codes_are_those_of_the_program() -> None:
     codes = [int(code) for code in re.findall(r"^\| (\d+) \|", exit_codes(), re.M)]
     assert codes == [0, guard.FAILED, 2, guard.INTERRUPTED, guard.UNREAD]

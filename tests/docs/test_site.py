@@ -10,6 +10,9 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from building.keyboard import reachable
+from building.signatures import with_lists
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -48,10 +51,14 @@ def build(target: Path) -> Path:
     return target / "html"
 
 
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("site"))
+
+
 @pytest.mark.slow
-def test_the_site(tmp_path: Path, texts: dict[str, str]) -> None:
-    """One test, so that the site is built once, however tests are spread over workers."""
-    site = build(tmp_path)
+def test_the_site(site: Path, texts: dict[str, str]) -> None:
+    """One test for all that needs no browser, so that workers do not build the site for each of them."""
     pages = {file: Page(file) for file in site.rglob("*.html")}
     assert {f"{Path(name).stem}.html" for name in texts} <= {file.name for file in site.glob("*.html")}
     every_internal_link_leads_somewhere(site, pages)
@@ -59,6 +66,42 @@ def test_the_site(tmp_path: Path, texts: dict[str, str]) -> None:
     substitutions_and_formulas_are_replaced(site)
     every_picture_has_words(pages)
     the_command_line_is_in_it(site)
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_serious(site: Path) -> None:
+    """Every page in either theme, once as wide as it gets and once on a phone, where tables and pictures scroll."""
+    from report.looking import DESKTOP, PHONE, Scheme, browser
+
+    seen: tuple[tuple[tuple[int, int], Scheme], ...] = ((PHONE, "light"), (DESKTOP, "dark"))
+    looked = 0
+    with browser() as started:
+        for size, scheme in seen:
+            watched = started.window(size, scheme, {})
+            for file in sorted(site.glob("*.html")):
+                watched.page.goto(file.as_uri())
+                found = [line for line in watched.axe() if line.startswith(("serious", "critical"))]
+                assert found == [], f"{file.name}, {size}, {scheme}"
+                looked += 1
+    assert looked >= 2 * 10
+
+
+def test_parameters_below_one_another_are_a_list() -> None:
+    termless = "<dt><dl>\n<dd><em>z</em>,</dd>\n<dd><em>mu</em>,</dd>\n</dl>\n</dt>"
+    assert with_lists(termless) == (
+        '<dt><ul class="parameters">\n<li><em>z</em>,</li>\n<li><em>mu</em>,</li>\n</ul>\n</dt>'
+    )
+    whole = "<dl>\n<dt>term</dt>\n<dd>what it is</dd>\n</dl>"
+    assert with_lists(whole) == whole
+
+
+def test_what_may_scroll_takes_the_focus_and_has_a_name() -> None:
+    assert reachable("<pre>x</pre>") == '<pre tabindex="0">x</pre>'
+    assert reachable('<div class="picture docutils">') == (
+        '<div tabindex="0" role="group" aria-label="picture" class="picture docutils">'
+    )
+    assert 'aria-label="table"' in reachable('<div class="table-wrapper colwidths-auto">')
+    assert reachable('<div class="pictures">') == '<div class="pictures">'
 
 
 def test_the_makefile_builds_it_with_warnings_as_errors() -> None:

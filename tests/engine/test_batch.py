@@ -103,6 +103,15 @@ def weights_after(method: Method, replicas: list[Replica], model: Model, epochs:
     return run.weights
 
 
+SMALL = Model("gcn", hidden=16)
+PLAIN = [Replica(seed=s, split="ab"[s % 2], strength=0.0) for s in range(3)]
+
+
+@cache
+def plain_weights() -> Any:
+    return weights_after(Method(), PLAIN, SMALL)
+
+
 @pytest.mark.parametrize(
     "method",
     [
@@ -121,13 +130,10 @@ def weights_after(method: Method, replicas: list[Replica], model: Model, epochs:
     ids=lambda m: f"{m.name} {m.phi} {m.norm} {m.detach} {m.schedule} {m.second_pass}",
 )
 def test_strength_0_is_the_plain_run_to_the_last_bit(method: Method) -> None:
-    model = Model("gcn", hidden=16)
-    plain = [Replica(seed=s, split="ab"[s % 2], strength=0.0) for s in range(3)]
-    expected = weights_after(Method(), plain, model)
-    silent = weights_after(method, plain, model)
+    silent = weights_after(method, PLAIN, SMALL)
     # A sweep is the same program: its plain run among others has the same neighbours' shapes and so the same bits.
-    swept = weights_after(method, [plain[0], replace(plain[1], strength=0.3), replace(plain[2], strength=0.9)], model)
-    for name, w in expected.items():
+    swept = weights_after(method, [PLAIN[0], replace(PLAIN[1], strength=0.3), replace(PLAIN[2], strength=0.9)], SMALL)
+    for name, w in plain_weights().items():
         assert torch.equal(silent[name], w), name
         assert torch.equal(swept[name][0], w[0]), name
         if not name.startswith("b"):

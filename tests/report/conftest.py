@@ -10,7 +10,7 @@ from propreg.report.study_html import page_of
 from report.samples import made_up, made_up_tsne, study_lines
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from report.looking import Started
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def study_file(study_html: str, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 
 @pytest.fixture(scope="module")
-def started() -> "Iterator[Browser]":
+def started() -> "Iterator[Started]":
     """A browser for the tests of a module; no longer, since it brings an event loop that other tests would meet."""
     from report.looking import browser
 

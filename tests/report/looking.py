@@ -18,7 +18,7 @@ Scheme = Literal["light", "dark"]
 
 
 @contextmanager
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Started]":
     """Chromium, or a skipped test that says why."""
     path = os.environ.get("PROPREG_BROWSER") or next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
             )
         except Error as error:
             pytest.skip(f"{path} does not start: {str(error).splitlines()[0]}")
-        yield started
+        yield Started(started)
         started.close()
 
 
@@ -42,6 +42,13 @@ class Watched:
     page: Page
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(20_000)
+        self.page.on("console", lambda message: self.errors.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.errors.append(f"dialog: {dialog.message}"))
+        self.page.on("request", lambda request: self.requests.append(request.url))
 
     def check(self) -> None:
         """Nothing was said on the console, nothing asked of the network, nothing ran that should not."""
@@ -54,7 +61,9 @@ class Watched:
         """What axe-core finds, one line each."""
         script = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
         self.page.evaluate(script)
-        found: Any = self.page.evaluate("(inside) => axe.run(inside || document)", inside)
+        # All that is wrong, but of what passes one element a rule: describing the thousands takes as long as looking.
+        only = "{resultTypes: ['violations']}"
+        found: Any = self.page.evaluate(f"(inside) => axe.run(inside || document, {only})", inside)
         assert found["passes"]  # it did look
         return [
             f"{each['impact']}: {each['id']}: {each['help']}: {node['html'][:150]} {node['failureSummary'][:200]}"
@@ -63,32 +72,52 @@ class Watched:
         ]
 
 
+@dataclass
+class Started:
+    """A browser and its windows. A new one takes a process of its own, so one serves all tests with its settings."""
+
+    browser: Browser
+    windows: dict[str, Watched] = field(default_factory=dict)
+
+    def window(self, size: tuple[int, int], scheme: Scheme, settings: dict[str, Any]) -> Watched:
+        """An empty window."""
+        key = repr((size, scheme, settings))
+        if key not in self.windows:
+            context = self.browser.new_context(
+                viewport={"width": size[0], "height": size[1]},
+                color_scheme=scheme,
+                reduced_motion="reduce",
+                is_mobile=size == PHONE,
+                has_touch=size == PHONE,
+                **settings,
+            )
+            self.windows[key] = Watched(context.new_page())
+        return self.windows[key]
+
+    def close(self, watched: Watched) -> None:
+        """Close a window in which something went wrong: the next test gets a new one."""
+        self.windows = {key: each for key, each in self.windows.items() if each is not watched}
+        watched.page.context.close()
+
+
 @contextmanager
 def looking(
-    started: Browser, file: Path, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light", **settings: Any
+    started: Started, file: Path, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light", **settings: Any
 ) -> Iterator[Watched]:
     """Open a file; when the block ends, check that nothing went wrong."""
-    context = started.new_context(
-        viewport={"width": size[0], "height": size[1]},
-        color_scheme=scheme,
-        reduced_motion="reduce",
-        is_mobile=size == PHONE,
-        has_touch=size == PHONE,
-        **settings,
-    )
+    watched = started.window(size, scheme, settings)
     try:
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        watched = Watched(page)
-        page.on("console", lambda message: watched.errors.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: watched.errors.append(str(error)))
-        page.on("dialog", lambda dialog: watched.errors.append(f"dialog: {dialog.message}"))
-        page.on("request", lambda request: watched.requests.append(request.url))
-        page.goto(file.as_uri())
+        watched.page.mouse.move(0, 0)
+        watched.errors.clear()
+        watched.requests.clear()
+        watched.page.goto(file.as_uri())
         yield watched
         watched.check()
-    finally:
-        context.close()
+        watched.page.evaluate("localStorage.clear()")
+        watched.page.goto("about:blank")
+    except BaseException:
+        started.close(watched)
+        raise
 
 
 def scroll_through(page: Page) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import expect
 
 from propreg.report import run_page
-from report.looking import DESKTOP, PHONE, Scheme, Watched, looking, scroll_through
+from report.looking import DESKTOP, PHONE, Scheme, Started, Watched, looking, scroll_through
 from report.samples import HOSTILE, hostile_record, run_record
 
 
@@ -19,14 +19,14 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def watched(started: Browser, file: Path) -> Iterator[Watched]:
+def watched(started: Started, file: Path) -> Iterator[Watched]:
     with looking(started, file) as found:
         yield found
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_axe_finds_nothing(started: Browser, file: Path, size: tuple[int, int], scheme: Scheme) -> None:
+def test_axe_finds_nothing(started: Started, file: Path, size: tuple[int, int], scheme: Scheme) -> None:
     with looking(started, file, size, scheme) as watched:
         scroll_through(watched.page)
         assert watched.page.locator(".plot svg").count() == 5
@@ -78,7 +78,7 @@ def test_pictures_are_tables_too(watched: Watched) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [DESKTOP[0], PHONE[0]], ids=["desktop", "phone"])
-def test_hostile_names_stay_names(started: Browser, tmp_path: Path, width: int) -> None:
+def test_hostile_names_stay_names(started: Started, tmp_path: Path, width: int) -> None:
     for number, text in enumerate(HOSTILE):
         path = tmp_path / f"{number}.html"
         path.write_text(run_page(hostile_record(text)), encoding="utf-8")

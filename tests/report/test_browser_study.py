@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 from propreg.study.experiment import load_experiment
 from propreg.study.run import Run
-from report.looking import DESKTOP, PHONE, Scheme, Watched, looking, scroll_through
+from report.looking import DESKTOP, PHONE, Scheme, Started, Watched, looking, scroll_through
 
 
 @pytest.fixture
-def watched(started: Browser, study_file: Path) -> Iterator[Watched]:
+def watched(started: Started, study_file: Path) -> Iterator[Watched]:
     with looking(started, study_file) as found:
         yield found
 
@@ -37,7 +37,7 @@ def test_every_picture_is_drawn(page: Page) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-def test_axe_finds_nothing(started: Browser, study_file: Path, size: tuple[int, int], scheme: Scheme) -> None:
+def test_axe_finds_nothing(started: Started, study_file: Path, size: tuple[int, int], scheme: Scheme) -> None:
     with looking(started, study_file, size, scheme) as watched:
         scroll_through(watched.page)
         # Places of all kinds, but not a thousand of each.
@@ -66,7 +66,7 @@ def test_axe_finds_nothing_in_lists_and_tables_of_pictures(watched: Watched) -> 
     assert watched.axe("#fig-mask") == []
 
 
-def test_nothing_sticks_out_on_a_phone(started: Browser, study_file: Path) -> None:
+def test_nothing_sticks_out_on_a_phone(started: Started, study_file: Path) -> None:
     with looking(started, study_file, PHONE) as watched:
         scroll_through(watched.page)
         assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
@@ -238,7 +238,7 @@ def test_another_dataset_of_figure_four(page: Page) -> None:
     expect(page.locator("#fig-depth .found")).to_contain_text("Photo")
 
 
-def test_the_theme_is_switched_and_remembered(started: Browser, study_file: Path) -> None:
+def test_the_theme_is_switched_and_remembered(started: Started, study_file: Path) -> None:
     with looking(started, study_file, scheme="light") as watched:
         page = watched.page
         colour = "getComputedStyle(document.body).backgroundColor"
@@ -267,14 +267,14 @@ def test_the_skip_link_comes_first_and_the_focus_is_seen(page: Page) -> None:
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
-def test_without_a_decompressor_the_tables_stay_and_the_reason_is_said(started: Browser, study_file: Path) -> None:
+def test_without_a_decompressor_the_tables_stay_and_the_reason_is_said(started: Started, study_file: Path) -> None:
     with looking(started, study_file) as watched:
         watched.page.evaluate("delete window.DecompressionStream")
         watched.page.locator(".square").first.click()
         expect(watched.page.locator("dialog")).to_contain_text("a browser from 2023 or later can")
 
 
-def test_without_scripts_the_tables_are_there(started: Browser, study_file: Path) -> None:
+def test_without_scripts_the_tables_are_there(started: Started, study_file: Path) -> None:
     with looking(started, study_file, java_script_enabled=False) as watched:
         expect(watched.page.locator("#table1 table.wide")).to_be_visible()
         expect(watched.page.locator("#table1 .charts")).to_contain_text("JavaScript")

@@ -125,3 +125,24 @@ def test_a_graph_without_labels_is_refused(tmp_path: Path) -> None:
     path = stored(replace(communities(), y=np.full(120, -1)), tmp_path / "own.npz")
     with pytest.raises(DataError, match="no node has a label"):
         load_own(path)
+
+
+def test_edges_that_run_one_way_and_classes_without_a_node_are_said(tmp_path: Path) -> None:
+    graph = communities(nodes=300)
+    edges = graph.edge_index[:, graph.edge_index[0] < graph.edge_index[1]]
+    doubtful = replace(graph, edge_index=edges, y=np.array([0, 1, 3])[graph.y])
+    said = load_own(stored(doubtful, tmp_path / "own.npz")).notes
+    assert len(said) == 2
+    assert "none also runs the other way" in said[0]
+    assert "list both directions of each edge" in said[0]
+    assert said[1].startswith("No node is of class 2, though classes are numbered 0 to 3")
+    assert load_own(stored(graph, tmp_path / "usual.npz")).notes == ()
+
+
+def test_a_graph_that_is_said_to_be_directed_may_run_one_way(tmp_path: Path) -> None:
+    rows = [f"{node},{node % 3},{node}.5" for node in range(9)]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,height", *rows]))
+    (tmp_path / "edges.csv").write_text("source,target\n0,3\n3,6\n1,4\n")
+    found = load_own(tmp_path, directed=True, train_per_class=1, val_per_class=1)
+    assert found.graph.edge_index.shape == (2, 3)
+    assert not [note for note in found.notes if "the other way" in note]

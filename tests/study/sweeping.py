@@ -1,13 +1,13 @@
 """Sweeps for tests: a trainer that makes results up, and processes that can be killed."""
 
 import hashlib
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Set
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import quick_start
 from propreg.study.batches import Batch, cut
 from propreg.study.errors import Stopped
 from propreg.study.experiment import load_experiment
@@ -67,8 +67,4 @@ def sweep(path: Path) -> None:
 
 def begin(path: Path) -> BaseProcess:
     """The same in another process, which starts at once: its parent has imported torch already."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["propreg.study.training", "propreg.study.runner", "study.sweeping"])
-    process = context.Process(target=sweep, args=(path,), daemon=True)
-    process.start()
-    return process
+    return quick_start.begin(sweep, path)

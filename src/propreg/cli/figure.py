@@ -12,12 +12,16 @@ from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.figures.parts import Figure
+    from propreg.study.results import Results
     from propreg.study.tsne_record import TsneRecord
 
 
 def figure(
     name: Annotated[str, typer.Argument(help="A figure, for example fig-mask, table1 or overview.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write: .svg, .png or .pdf.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write: .svg, .png or .pdf; default NAME.svg here."),
+    ] = None,
     results: Annotated[
         Path | None, typer.Option(help="A store, an export, or a folder of exports; default results/, then the store.")
     ] = None,
@@ -34,10 +38,14 @@ def figure(
 
         if name not in figure_names():
             raise unknown("figure", name, figure_names())
+        output = output or Path(f"{name}.svg")
         check_path(output)
         place = where_results(results, RESULTS, DEFAULT_STORE)
         found = load_results(place)
-        made = figure_data(name, found, dataset=dataset, tsne=_outputs(place) if name == "fig-tsne" else None)
+        outputs = _outputs(place) if name == "fig-tsne" else None
+        made = figure_data(name, found, dataset=dataset, tsne=outputs)
+        if outputs is None:
+            _need_runs(name, dataset, found, place, output)
         save_figure(made, output)
         _print(made)
         typer.echo(f"Written to {output}.")
@@ -54,6 +62,30 @@ def _print(figure: "Figure") -> None:
             typer.echo(title)
         for line in lines:
             typer.echo(textwrap.fill(line, width, initial_indent="- ", subsequent_indent="  "))
+
+
+def _need_runs(name: str, dataset: str | None, found: "Results", place: Path, output: Path) -> None:
+    """Refuse a picture of nothing, with the commands that make it one of something."""
+    from propreg.study.choosing import choose
+    from propreg.study.errors import StudyError
+    from propreg.study.experiment import load_experiment
+    from propreg.study.merging import is_store
+    from propreg.study.tsne_record import FILE
+
+    experiment = "table1" if name == "overview" else name
+    wanted = (dataset or "cora").lower()
+    only = [f"dataset={wanted}"] if name == "fig-depth" and wanted != "all" else []
+    lines = choose(load_experiment(experiment), only)
+    if any(found.count(cell, line.splits, line.seeds) for line in lines for cell in line.cells):
+        return
+    if name == "fig-tsne":
+        folder = place if place.is_dir() else place.parent
+        raise StudyError(f"{place} has nothing of fig-tsne: propreg tsne -o {folder / FILE} trains and records it.")
+    command = " --only ".join([f"propreg reproduce {experiment}", *only])
+    in_store = place.is_file() and is_store(place)
+    then = "" if in_store else f", and then propreg figure {name} -o {output} --results {DEFAULT_STORE} draws it"
+    store = f" --store {place}" if in_store and place != DEFAULT_STORE else ""
+    raise StudyError(f"{place} has no run of {' with '.join([experiment, *only])}: {command}{store} trains them{then}.")
 
 
 def _outputs(place: Path) -> "TsneRecord | None":

@@ -1,5 +1,7 @@
 """``propreg table``: a table of the paper from recorded runs."""
 
+import shutil
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -61,14 +63,16 @@ def table(
 
 
 def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:
-    from propreg.study import render, render_wide
+    from propreg.study import render, render_narrow, render_wide
     from propreg.study.table import table_rows
 
     rows = table_rows(experiment, found, lines)
     if how is Format.csv:
         return render.to_csv(rows)
     if how is Format.text:
-        return render.to_text(experiment, rows)
+        if not sys.stdout.isatty():  # a file or a pipe gets the same bytes everywhere
+            return render.to_text(experiment, rows)
+        return render_narrow.to_terminal(experiment, rows, shutil.get_terminal_size().columns)
     write = {
         Format.markdown: render_wide.to_markdown,
         Format.html: render_wide.to_html,

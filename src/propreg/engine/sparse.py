@@ -58,7 +58,7 @@ class Pattern:
 def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
     """The product as a sum of embeddings: a row is a bag of indices into x, weighted by its values.
 
-    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: up to eight times as fast as
+    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: 1.7 to 9 times as fast as
     its CSR product (``benchmarks/products.py``).
     """
     bags = [

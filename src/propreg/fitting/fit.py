@@ -12,7 +12,6 @@ from torch import nn
 
 from propreg import _errors
 from propreg.data.graph import Graph
-from propreg.data.own import read_graph
 from propreg.engine import Model, Options, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.batches import replicas_that_fit
 from propreg.engine.models import Network
@@ -23,6 +22,7 @@ from propreg.fitting.export import as_module
 from propreg.fitting.methods import METHODS, Preset, method_of
 from propreg.fitting.own_model import Factory, OwnNetwork
 from propreg.fitting.progress import Progress
+from propreg.fitting.reading import graph_of
 from propreg.fitting.reasons import facts_of
 from propreg.fitting.result import FitResult
 from propreg.fitting.settings import (
@@ -65,7 +65,9 @@ def fit(
     always among them: where it is best on validation, it is what you get.
 
     Args:
-        data: A PyG ``Data`` or what :func:`propreg.load_graph` read. Its own split is used where it has one.
+        data: A PyG ``Data`` or what :func:`propreg.load_graph` read. Its own split is used where it has one. Edges are
+            taken as listed, with a warning where hardly one also runs the other way; the model has an output for each
+            class number up to the largest, with a warning where no node has one of them.
         model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"``; a :class:`propreg.engine.Model` with other settings; or a
             function without arguments that makes a module ``forward(x, edge_index)`` of your own.
         mu: ``"auto"`` for the method's own grid (from 0.05 to 1 for P-reg), one strength, or a list of them.
@@ -89,7 +91,7 @@ def fit(
     """
     _errors.one_of("method", method, METHODS)
     _errors.one_of("preset", preset, ("paper", "reference"))
-    graph = data if isinstance(data, Graph) else read_graph(data)
+    graph = graph_of(data)
     need_classes(graph)
     own = None if isinstance(model, str | Model | nn.Module) or not callable(model) else model
     spec = Model() if own else architecture(model)

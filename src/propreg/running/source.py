@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from propreg.data.catalog import NUM_SPLITS, MoleculeSet, find
+from propreg.data.doubts import one_way, unused_classes
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.nodes import load_node_graph
@@ -73,7 +74,8 @@ def load_own(
     graph = read_graph(path, directed=directed)
     need_classes(graph, str(path))
     name = graph.name or "graph"
-    notes = []
+    doubts = ("" if directed else one_way(graph, "list both directions of each edge"), unused_classes(graph))
+    notes = [doubt for doubt in doubts if doubt]
     if normalize_features:
         graph = replace(graph, x=_row_normalised(graph.x))
         notes.append("Each node's features were divided by their sum, as in the paper.")

@@ -9,6 +9,18 @@ from propreg.study.experiment import Experiment
 from propreg.study.paper import MARGIN
 from propreg.study.table import COLUMNS, Row
 
+HEAD = (
+    "method",
+    "picked on",
+    "strength",
+    "accuracy",
+    "95 % interval",
+    "difference",
+    "p",
+    "won",
+    "paper",
+    "verdict",
+)
 PICKED = {
     "none": "",
     "validation": "picked on validation",
@@ -58,32 +70,21 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 def to_text(experiment: Experiment, rows: Sequence[Row]) -> str:
     """Blocks of a model on a dataset, with everything that the CSV has."""
-    head = (
-        "method",
-        "picked on",
-        "strength",
-        "accuracy",
-        "95 % interval",
-        "difference",
-        "p",
-        "won",
-        "paper",
-        "verdict",
-    )
     blocks = []
     for (model, dataset), members in itertools.groupby(rows, key=lambda row: (row.model, row.dataset)):
-        blocks.append((f"{model} on {dataset}", [_cells(row) for row in members]))
-    widths = [max(len(line[i]) for _, lines in blocks for line in [head, *lines]) for i in range(len(head))]
+        blocks.append((f"{model} on {dataset}", [cells(row) for row in members]))
+    widths = [max(len(line[i]) for _, lines in blocks for line in [HEAD, *lines]) for i in range(len(HEAD))]
     out = [experiment.title, ""]
     for title, lines in blocks:
         out.append(title)
-        padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in [head, *lines]]
+        padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in [HEAD, *lines]]
         out += [("  " + "  ".join(line)).rstrip() for line in padded]
         out.append("")
     return "\n".join([*out, *NOTES]) + "\n"
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def cells(row: Row) -> tuple[str, ...]:
+    """A row under :data:`HEAD`."""
     name = row.method if not row.preset else f"{row.method} ({row.preset})"
     if row.mean is None:
         return (name, PICKED[row.selection], "", "", "", "", "", "", spread(row.paper_mean, row.paper_std), row.verdict)

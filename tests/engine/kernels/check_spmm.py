@@ -11,6 +11,7 @@ from propreg.engine.kernels.spmm import Tile, multiply
 from propreg.engine.sparse import Pattern
 
 ROWS, COLUMNS, REPLICAS = 11, 9, 3
+LONG = 20  # columns of a full row that takes the widest tile three turns, or is cut into seven
 
 
 def inputs(known: Pattern, transposed: bool, width: int, dtype: torch.dtype, own: bool) -> tuple[Tensor, Tensor]:
@@ -39,8 +40,8 @@ def test_product(width: int, transposed: bool, own: bool, dtype: torch.dtype) ->
 )
 def test_every_shape_of_work(tile: Tile, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "CUT", cut)
-    known = pattern(6, 40)
-    values, x = numbers(known.nnz, seed=1), numbers(REPLICAS, 40, 6, seed=2)
+    known = pattern(6, LONG)
+    values, x = numbers(known.nnz, seed=1), numbers(REPLICAS, LONG, 6, seed=2)
     check_close(multiply(known, values, x, False, tile=tile), product(known, values, x, False))
 
 
@@ -64,9 +65,9 @@ def test_what_follows_a_product(at_once: int, relu: bool, cut: int, monkeypatch:
 @pytest.mark.parametrize("transposed", [False, True])
 def test_dropped_entries(transposed: bool, dtype: torch.dtype, cut: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "CUT", cut)
-    known, drawn = pattern(ROWS, 40), masks(REPLICAS)
+    known, drawn = pattern(ROWS, LONG), masks(REPLICAS)
     values, _ = inputs(known, transposed, 5, dtype, False)
-    x = numbers(REPLICAS, ROWS if transposed else 40, 5, dtype=dtype, seed=2)
+    x = numbers(REPLICAS, ROWS if transposed else LONG, 5, dtype=dtype, seed=2)
     factors = drawn.factors(known.nnz, dtype)
     own = values * (factors[:, known.across] if transposed else factors)
     check_close(multiply(known, values, x, transposed, masks=drawn), product(known, own, x, transposed))

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
@@ -31,6 +32,7 @@ def _accuracy(case: Case) -> float:
     return 75 + case.run.split + 3 * case.mu * (1.2 - case.mu) + case.cell.unmask
 
 
+@cache
 def _figure(name: str, dataset: str | None = None) -> Figure:
     measures = {"omega": 1.0, "length": 2.0}
     runs = recorded({"overview": "table1"}.get(name, name), _accuracy, measures=lambda _: measures, only=_gcn)

@@ -1,0 +1,67 @@
+"""What ``fit`` says of a graph that is legal but seldom meant, and that it trains on it all the same."""
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.transforms import ToUndirected
+
+from communities import communities
+from propreg.data.graph import Graph
+from propreg.data.pyg import to_data
+from propreg.fitting import reading
+from propreg.fitting.fit import fit
+from propreg.fitting.result import FitResult
+
+GRAPH = communities()
+EDGES = GRAPH.edge_index[:, GRAPH.edge_index[0] < GRAPH.edge_index[1]]
+ONE_WAY = replace(GRAPH, edge_index=EDGES)
+GAPS = replace(GRAPH, y=np.array([0, 2, 5])[GRAPH.y])
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_given", set())
+
+
+def quick(data: Any) -> FitResult:
+    return fit(data, mu=[0.5], splits=1, seeds=1, train_per_class=5, val_per_class=10, max_epochs=3, progress=False)
+
+
+def test_edges_that_run_one_way_are_warned_of_with_the_fix() -> None:
+    with pytest.warns(UserWarning, match="none also runs the other way") as said:
+        result = quick(to_data(ONE_WAY))
+    (one,) = said
+    assert str(one.message).endswith(
+        "if the graph is undirected, pass torch_geometric.transforms.ToUndirected()(data)."
+    )
+    assert one.filename == __file__
+    assert result.finished
+    mended = quick(ToUndirected()(to_data(ONE_WAY)))  # a warning would be an error here
+    np.testing.assert_array_equal(mended.test, quick(to_data(GRAPH)).test)
+
+
+def test_a_warning_is_given_once() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            quick(to_data(ONE_WAY))
+            quick(to_data(GAPS))
+    assert len(said) == 2
+
+
+def test_class_numbers_without_a_node_keep_their_output_and_are_warned_of() -> None:
+    data = to_data(GAPS)
+    with pytest.warns(UserWarning, match=r"No node is of class 1, 3, 4, though classes are numbered 0 to 5: ") as said:
+        result = quick(data)
+    assert len(said) == 1
+    with torch.no_grad():
+        assert result.model(data.x, data.edge_index).shape == (GRAPH.num_nodes, 6)
+
+
+@pytest.mark.parametrize("graph", [ONE_WAY, GAPS], ids=["one way", "gaps"])
+def test_a_graph_that_a_reader_made_is_taken_as_it_is(graph: Graph) -> None:
+    assert quick(graph).finished  # a warning would be an error here
