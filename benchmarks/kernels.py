@@ -185,7 +185,7 @@ def cases(size: Size) -> Iterator[Case]:
     wide, heads = cell * WIDTH, cell * HEADS * PER_HEAD
     yield Case("X W", partial(product, x, WIDTH, False), wide * (n + f) + 8 * nnz, wide * nnz)
     yield Case("Xᵀ dH", partial(product, x, WIDTH, True), wide * (n + f) + 8 * nnz, wide * nnz)
-    if nnz > DENSE_FROM["cuda"] * n * f:
+    if nnz > DENSE_FROM * n * f:
         moved = wide * (n + f) + 4 * n * f
         yield Case("dense X W", partial(dense, size, False), moved)
         yield Case("dense X W with backward", partial(dense, size, True), 2 * moved)

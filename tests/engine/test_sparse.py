@@ -65,9 +65,9 @@ def test_a_pattern_with_values_of_each_replica(transposed: bool) -> None:
 def test_float32_as_sums_of_embeddings(
     width: int, replicas: int, own: bool, bags: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if bags and not sparse._has_bags():
+    if bags and not sparse.has_bags():
         pytest.skip("this build of torch has no fast sums of embeddings")
-    monkeypatch.setattr(sparse, "_has_bags", lambda: bags)
+    monkeypatch.setattr(sparse, "has_bags", lambda: bags)
     shape = (17, 9)
     row, col, _ = entries(shape, seed=3)
     pattern = Pattern(row, col, shape)

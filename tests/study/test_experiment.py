@@ -1,5 +1,8 @@
 """The experiments of the package: how many runs, which, and that nothing in them is misspelt."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from propreg.data.catalog import NODE_SETS
@@ -7,10 +10,12 @@ from propreg.engine.spec import Method
 from propreg.study.choosing import choose
 from propreg.study.errors import StudyError
 from propreg.study.experiment import experiment_names, load_experiment, read_experiment
+from propreg.study.picked import picked_text
 from propreg.study.presets import named_grid, named_method
+from propreg.study.results import load_results
 
 RUNS = {
-    "table1": 77_000,
+    "table1": 57_750,
     "table-phi": 42_350,
     "table-standard-gcn-gat": 2_460,
     "fig-training-nodes": 7_150,
@@ -21,6 +26,7 @@ RUNS = {
     "ablation": 30_100,
     "digits-smoke": 200,
 }
+RECORD = Path(__file__).parents[2] / "results"
 PART = '[[parts]]\ndatasets = ["digits"]\nmodels = ["gcn"]\nmethods = ["plain"]\nsplits = 1\nseeds = 1\n'
 
 
@@ -50,11 +56,28 @@ def test_table1_follows_the_paper() -> None:
     gat = lines["cora", "gat", "plain"].cells[0]
     assert (gat.model.hidden, gat.model.heads, gat.model.input_dropout, gat.dropout) == (16, 8, 0.6, 0.6)
     assert gat.model.attention_dropout == 0.6
-    plain_mlp = lines["cora", "mlp-16", "plain"].cells[0]
-    assert (plain_mlp.model.hidden, plain_mlp.dropout) == (16, 0.0)
+    assert {key[1] for key in lines} == {"gcn", "gat", "mlp"}
     for name in ("label_smoothing", "confidence_penalty-paper", "laplacian-mean"):
         assert len(lines["cora", "gcn", name].cells) >= 10
     assert min(named_grid("laplacian-mean")) == 1e-5
+
+
+def test_the_ablation_has_the_papers_mlp_beside_the_codes() -> None:
+    lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("ablation").lines}
+    small, large = (lines["cora", model, "plain"].cells[0] for model in ("mlp-16", "mlp"))
+    assert (small.model.hidden, small.dropout) == (16, 0.0)
+    assert (large.model.hidden, large.dropout) == (64, 0.5)
+
+
+def test_masks_take_the_strengths_that_table1_picks() -> None:
+    """Of the places whose row is complete; the others keep the published ones until then."""
+    table = choose(load_experiment("table1"), ["method=preg-reference"])
+    picked = tomllib.loads(picked_text(table, load_results(RECORD)))
+    masks = choose(load_experiment("fig-mask"), ["method=preg-reference"])
+    known = {f"{line.dataset}/{line.model}": {cell.strength for cell in line.cells} for line in masks}
+    shared = known.keys() & picked.keys()
+    assert len(shared) >= 12
+    assert {place: known[place] for place in shared} == {place: {picked[place]} for place in shared}
 
 
 def test_the_public_split_takes_pygs_labels() -> None:

@@ -27,7 +27,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     return exported(path)
 
 
-@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 6)])
+@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 10)])
 def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, workers: int, kills: int) -> None:
     path, draw = tmp_path / "store.sqlite", random.Random(workers)
     for _ in range(kills):

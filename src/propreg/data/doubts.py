@@ -20,7 +20,8 @@ def one_way(graph: Graph, fix: str) -> str:
         >>> one_way(path, "list both directions").partition(": ")[2]
         'if the graph is undirected, list both directions.'
     """
-    source, target = graph.edge_index[:, graph.edge_index[0] != graph.edge_index[1]]
+    edges = graph.edge_index.astype(np.int64)
+    source, target = edges[:, edges[0] != edges[1]]
     forth = np.unique(source * graph.num_nodes + target)
     back = np.unique(target * graph.num_nodes + source)
     both, count = len(np.intersect1d(forth, back, assume_unique=True)), len(forth)

@@ -10,12 +10,12 @@ from propreg.data.graph import Graph, SparseFeatures
 from propreg.engine import kernels
 from propreg.engine.activation import bias_relu
 from propreg.engine.dropout import Masks
-from propreg.engine.sparse import Matrix, Pattern
+from propreg.engine.sparse import Matrix, Pattern, has_bags
 
 if TYPE_CHECKING:
     from propreg.engine.kernels.halves import Fixed
 
-DENSE_FROM = {"cuda": 0.2, "cpu": 0.5}  # above this share of non-zeros a dense product is faster
+DENSE_FROM, DENSE_FROM_BAGS = 0.2, 0.5  # above this share of non-zeros a dense product is faster
 
 
 class Features:
@@ -34,7 +34,8 @@ class Features:
         self.matrix = Matrix(row.to(device), col.to(device), values.to(device, dtype), shape)
         self.shape = shape
         self.dense: Tensor | None = None
-        if len(row) > DENSE_FROM.get(device.type, 0.2) * shape[0] * shape[1]:
+        least = DENSE_FROM_BAGS if device.type == "cpu" and has_bags() and dtype == torch.float32 else DENSE_FROM
+        if len(row) > least * shape[0] * shape[1]:
             self.dense = torch.zeros(shape, dtype=dtype, device=device)
             self.dense[row.to(device), col.to(device)] = values.to(device, dtype)
 

@@ -41,7 +41,7 @@ class Pattern:
 
             return spmm.multiply(self, values, x, transposed)
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
-        if x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and _has_bags():
+        if x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and has_bags() and len(x):
             return _bags(pointers, inner, values, x)
         rows, columns = self.shape[::-1] if transposed else self.shape
         out = x.new_empty(x.shape[0], rows, x.shape[2])
@@ -80,8 +80,8 @@ def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
 
 
 @functools.cache
-def _has_bags() -> bool:
-    """Whether this build of torch has that kernel."""
+def has_bags() -> bool:
+    """Whether this build of torch has a fast kernel for sums of embeddings."""
     return "fbgemm" in torch.backends.quantized.supported_engines
 
 

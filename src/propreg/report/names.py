@@ -13,7 +13,7 @@ METHODS = {
     "label_smoothing": "label smoothing",
     "confidence_penalty": "confidence penalty",
 }
-_MODELS = {"gat-8-heads": "GAT, 8 output heads", "mlp-16": "MLP, 16 units"}
+_MODELS = {"gat-8-heads": "GAT, 8 output heads, no input dropout", "mlp-16": "MLP, 16 units, no dropout"}
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 # Control characters and halves of surrogate pairs: no part of a name, and no part of HTML, XML or UTF-8.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")

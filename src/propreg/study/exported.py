@@ -20,6 +20,7 @@ from propreg.study.errors import StudyError
 from propreg.study.store import Row
 
 FORMAT, VERSION = "propreg runs", 1
+COLUMNS = 11
 _CELL, _RUNS = '{"cell":', ',"runs":'
 
 
@@ -50,7 +51,7 @@ def read_export(path: Path) -> Iterator[tuple[dict[str, Any], list[list[Any]]]]:
         StudyError: If the file is not an export, damaged, or of a newer format.
     """
     for cell, runs in read_texts(path):
-        yield parsed(cell, path), parsed(runs, path)
+        yield parsed(cell, path), rows_of(runs, path)
 
 
 def parsed(text: str, path: Path) -> Any:
@@ -61,8 +62,20 @@ def parsed(text: str, path: Path) -> Any:
     """
     try:
         return json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers too long and brackets too deep
         raise _damaged(path) from error
+
+
+def rows_of(text: str, path: Path) -> list[list[Any]]:
+    """The runs of a line.
+
+    Raises:
+        StudyError: If they are none.
+    """
+    rows = parsed(text, path)
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == COLUMNS for row in rows):
+        raise _damaged(path)
+    return rows
 
 
 def read_texts(path: Path) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,7 @@ import numpy as np
 
 from propreg.statistics import Runs
 from propreg.study.errors import StudyError
-from propreg.study.exported import parsed, read_texts
+from propreg.study.exported import parsed, read_texts, rows_of
 from propreg.study.merging import is_store
 from propreg.study.record import Outcome
 from propreg.study.run import Cell
@@ -49,10 +50,11 @@ class Results:
     def _of(self, cell: str) -> dict[tuple[int, int], Sequence[Any]]:
         """The rows of a cell by split and seed."""
         if cell in self._waiting:
+            read = [row for rows in self._waiting[cell] for row in rows()]  # first: what is damaged stays so
+            del self._waiting[cell]
             mine = self._cells.setdefault(cell, {})
-            for rows in self._waiting.pop(cell):
-                for row in rows():
-                    mine.setdefault((row[0], row[1]), row)
+            for row in read:
+                mine.setdefault((row[0], row[1]), row)
         return self._cells.get(cell, {})
 
     def _all(self) -> dict[str, dict[tuple[int, int], Sequence[Any]]]:
@@ -131,5 +133,6 @@ def load_results(path: Path) -> Results:
             raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
             for cell, runs in read_texts(file):
-                results.take_later(cell, partial(parsed, runs, file))
+                text = json.dumps(parsed(cell, file), separators=(",", ":"))
+                results.take_later(text, partial(rows_of, runs, file))
     return results

@@ -8,6 +8,7 @@ from engine.kernels.cases import DEVICE
 from propreg.data.graph import Graph, Split
 from propreg.data.sparse import from_dense
 from propreg.engine import Method, Model, Problem, Protocol, Replica, kernels
+from propreg.engine.kernels.halves import LEAST
 from propreg.engine.spec import Result
 from propreg.engine.train import train
 
@@ -21,40 +22,45 @@ MODELS = {
 
 
 NODES = 14
+DENSE, SPARSE = 0.8, 0.1
 
 
-def tiny() -> Problem:
-    """A ring with a few chords: the interpreter is slow."""
+def tiny(share: float) -> Problem:
+    """A ring with a few chords, so many of whose features are not 0: the interpreter is slow."""
     rng = np.random.default_rng(3)
     one, other = np.arange(NODES), (np.arange(NODES) + 1) % NODES
     one, other = np.append(one, [0, 0, 0, 3]), np.append(other, [5, 7, 9, 8])
-    x = rng.standard_normal((NODES, 6)) * (rng.random((NODES, 6)) < 0.4)
+    x = rng.standard_normal((NODES, LEAST)) * (rng.random((NODES, LEAST)) < share)
     edges = np.stack([np.append(one, other), np.append(other, one)]).astype(np.int64)
     graph = Graph("tiny", edges, from_dense(x.astype(np.float32)), np.arange(NODES) % 3, None)
     part = np.arange(NODES) % 3
     return Problem(graph, {"a": Split(part == 0, part == 1, part == 2)}, DEVICE, torch.float32)
 
 
-def results(model: Model, method: Method) -> list[Result]:
+def results(model: Model, method: Method, share: float) -> list[Result]:
     replicas = [Replica(seed=0, split="a", strength=0.5), Replica(seed=1, split="a", strength=0.2, dropout=0.3)]
-    done = train(tiny(), model, method, replicas, Protocol(max_epochs=EPOCHS), keep_history=True, keep_weights=True)
+    done = train(
+        tiny(share), model, method, replicas, Protocol(max_epochs=EPOCHS), keep_history=True, keep_weights=True
+    )
     return [result for _, result in sorted(done, key=lambda pair: pair[0])]
 
 
 @pytest.mark.parametrize(
-    ("model", "method"),
+    ("model", "method", "share"),
     [
-        ("gcn", Method.preset("reference")),
-        ("three layers, input dropped", Method.preset("paper")),
-        ("mlp", Method.preset("paper")),
-        ("gat", Method()),
+        ("gcn", Method.preset("reference"), DENSE),
+        ("gcn", Method.preset("reference"), SPARSE),
+        ("three layers, input dropped", Method.preset("paper"), SPARSE),
+        ("mlp", Method.preset("paper"), DENSE),
+        ("gat", Method(), DENSE),
     ],
-    ids=["gcn", "three layers", "mlp", "gat"],
+    ids=["dense gcn", "gcn", "three layers", "dense mlp", "dense gat"],
 )
-def test_two_epochs(model: str, method: Method) -> None:
-    ours = results(MODELS[model], method)
+def test_two_epochs(model: str, method: Method, share: float) -> None:
+    assert (tiny(share).features.dense is not None) == (share == DENSE)
+    ours = results(MODELS[model], method, share)
     with kernels.switched_off():
-        theirs = results(MODELS[model], method)
+        theirs = results(MODELS[model], method, share)
     for mine, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(mine.history["loss"], other.history["loss"], rtol=1e-5)
         for name, weight in other.weights.items():

@@ -56,6 +56,19 @@ def test_numbers_far_below_the_largest_keep_their_digits() -> None:
     assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
 
 
+def test_each_row_has_its_own_scale() -> None:
+    """A column of time stamps beside small numbers costs the other rows nothing."""
+    x, w = numbers(20, 40, seed=1), numbers(1, 40, 16, seed=2)
+    x[3, 5], x[4] = 2.0**31, 2.0**-40 * x[4]
+    assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
+
+
+@pytest.mark.parametrize(("of_x", "of_w"), [(-62, -62), (-12, -110), (60, 60)])
+def test_a_result_that_float32_holds_comes_out_whole(of_x: int, of_w: int) -> None:
+    x, w = numbers(20, 40, seed=1) * 2.0**of_x, numbers(1, 40, 16, seed=2) * 2.0**of_w
+    assert error(halves.layer(halves.fixed(x), w), x, w) < EXACT
+
+
 def test_zeros() -> None:
     x = halves.fixed(numbers(20, 40))
     assert not halves.layer(x, numbers(2, 40, 16) * 0).any()
@@ -66,13 +79,18 @@ def test_zeros() -> None:
 def test_a_broken_replica_is_seen_and_leaves_the_others_alone(bad: float) -> None:
     x, w = numbers(20, 40, seed=1), numbers(REPLICAS, 40, 16, seed=2)
     alone = halves.layer(halves.fixed(x), w)
-    w[1, 3] = bad
+    w[1, 3, 5] = bad
     out = halves.layer(halves.fixed(x), w, numbers(REPLICAS, 16, seed=3) * 0)
-    assert bool(out[1].isnan().any())
+    assert not bool(out[1].isfinite().any())
     same(out[[0, 2]], alone[[0, 2]].relu())
 
 
-@pytest.mark.parametrize("tile", [halves.Tile(128, 32, 8, 2), halves.Tile(64, 128, 4, 2)], ids=str)
+def test_the_tile_is_one_that_the_gpu_has_room_for() -> None:
+    assert halves.tile_for(232_448) == halves.TILE
+    assert halves.tile_for(101_376) == halves.SMALL
+
+
+@pytest.mark.parametrize("tile", [halves.SMALL, halves.Tile(128, 32, 8, 2), halves.Tile(64, 128, 4, 2)], ids=str)
 def test_a_replica_alone_and_in_a_batch_is_the_same(tile: halves.Tile) -> None:
     x, w = halves.fixed(numbers(150, 70, seed=1)), numbers(5, 70, 64, seed=2)
     whole = halves.multiply(x.along, halves.split(w), tile=tile)

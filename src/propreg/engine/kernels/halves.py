@@ -1,9 +1,11 @@
-"""Dense float32 products on tensor cores, as exact as float32 on ordinary ones: the twin of X W + b and its ReLU.
+"""Dense float32 products on tensor cores, about as exact as float32 on ordinary ones: the twin of X W + b and its ReLU.
 
 Tensor cores multiply float16 and add in float32. A number is a sum of two float16, ``high + low / 2¹¹``, up to 2⁻²² of
-itself; of the product of two such sums three terms count, and the fourth is below float32's rounding. With its largest
-number scaled to 2¹⁵, a matrix keeps that precision for numbers down to 2⁻²⁹ of it. Tensor cores cut sums off instead of
-rounding them: they only add up a stretch of the inner dimension, and those sums are added with rounding.
+itself. Of the product of two such sums three terms count; the fourth is at most 2⁻²² of it, and on average all that is
+left out is float32's own error. With the largest number of a row (of a replica's weights) scaled to between 2¹⁴ and
+2¹⁵, that precision holds down to 2⁻²⁸ of it. Tensor cores cut sums off instead of rounding them: they only add up a
+stretch of the inner dimension, and those sums are added with rounding. A replica with an infinite number or a NaN in
+its weights comes out without a finite number.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
@@ -11,15 +13,18 @@ rounding them: they only add up a stretch of the inner dimension, and those sums
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from propreg.engine.kernels._triton import LAUNCH, jit, tiles, tl
 
 PADDING = 128  # rows and inner dimension come in multiples of it: no load needs a mask
 WIDTHS = (16, 32, 64, 128)
+LEAST = 32  # inner dimension, below which filling it up costs more than it saves
 SHIFT = 11  # the bits of float16, by which a low half is scaled up: it is then as large as its high half
 
 
@@ -35,14 +40,32 @@ class Tile(NamedTuple):
 # Measured on an H200, µs per replica forward and backward: Photo 4.3 + 3.8 (cuBLAS in float32: 16.0 + 15.6), Computers
 # 8.3 + 6.9 (30.1 + 31.5); splitting what changes takes 0.4 + 1.5 and 0.9 + 2.7. Largest error of Photo 1.5e-7 (4.5e-7).
 TILE = Tile(rows=128, inner=64, warps=8, stages=3)
+SMALL = Tile(rows=128, inner=64, warps=8, stages=2)
+ROOM = 160_000  # bytes of shared memory that TILE may need; most GPUs that are not for data centres have 101,376
+
+
+def tile_for(room: int) -> Tile:
+    """The shape of work for a GPU whose programs may have so much shared memory."""
+    return TILE if room >= ROOM else SMALL
+
+
+@cache
+def _tile_on(device: torch.device) -> Tile:
+    if device.type != "cuda":  # the interpreter
+        return TILE
+    found = torch.cuda.get_device_properties(device)
+    return tile_for(int(getattr(found, "shared_memory_per_block_optin", 0)))  # older torch does not tell
 
 
 @dataclass(frozen=True)
 class Halves:
-    """Matrices as high and low float16, filled up with zeros: data [B, 2, N′, M′], scale [B], shape (N, M)."""
+    """Matrices as high and low float16, filled up with zeros: data [B, 2, N′, M′], shape (N, M).
+
+    ``largest`` is the largest absolute value of each matrix [B], or of each row of the only one [N].
+    """
 
     data: Tensor
-    scale: Tensor
+    largest: Tensor
     shape: tuple[int, int]
 
 
@@ -56,12 +79,12 @@ class Fixed:
 
 def fixed(x: Tensor) -> Fixed:
     """Split a float32 matrix [N, M] once and for all."""
-    return Fixed(split(x.unsqueeze(0), pad_columns=True), split(x.t().contiguous().unsqueeze(0), pad_columns=True))
+    return Fixed(split(x.unsqueeze(0), by_rows=True), split(x.t().unsqueeze(0), by_rows=True))
 
 
 def fits(weight: Tensor) -> bool:
     """Whether :func:`layer` takes these weights."""
-    return weight.dtype == torch.float32 and weight.shape[2] in WIDTHS
+    return weight.dtype == torch.float32 and weight.shape[2] in WIDTHS and weight.shape[1] >= LEAST
 
 
 def layer(x: Fixed, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -81,36 +104,40 @@ class _Layer(torch.autograd.Function):
         return multiply(x.along, split(weight), bias)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
         grad = grad.contiguous()
         return multiply(ctx.x.across, split(grad)), grad.sum(1) if ctx.biased else None, None
 
 
-def split(x: Tensor, pad_columns: bool = False) -> Halves:
-    """Float32 matrices [B, N, M] as :class:`Halves`."""
+def split(x: Tensor, by_rows: bool = False) -> Halves:
+    """Float32 matrices [B, N, M] as :class:`Halves`; ``by_rows`` a single one, each row with its own scale.
+
+    A single one is the left factor of a product: its columns are filled up too.
+    """
     x = x.contiguous()
     batch, rows, columns = x.shape
-    wide = tiles(columns, PADDING) * PADDING if pad_columns else columns
+    wide = tiles(columns, PADDING) * PADDING if by_rows else columns
     data = x.new_empty(batch, 2, tiles(rows, PADDING) * PADDING, wide, dtype=torch.float16)
-    scale = torch.linalg.vector_norm(x.view(batch, -1), torch.inf, dim=1)
-    at_once = 2048
-    _split[tiles(data[0, 0].numel(), at_once), batch](
-        x, scale, data, rows * columns, columns, wide, data[0, 0].numel(),
-        ELEMENTS=at_once, SHIFT=SHIFT, num_warps=4, **LAUNCH,
+    largest = torch.linalg.vector_norm(x[0] if by_rows else x.view(batch, -1), torch.inf, dim=1)
+    at_once = min(wide, PADDING)  # columns; rows so that a program has 2,048 elements, a divisor of what is filled up
+    _split[data.shape[2] * at_once // 2048, wide // at_once, batch](
+        x, largest, data, rows, columns, data[0, 0].numel(),
+        WIDE=wide, ROWS=2048 // at_once, COLUMNS=at_once, SHIFT=SHIFT, BY_ROWS=by_rows, num_warps=4, **LAUNCH,
     )  # fmt: skip
-    return Halves(data, scale, (rows, columns))
+    return Halves(data, largest, (rows, columns))
 
 
-def multiply(x: Halves, y: Halves, bias: Tensor | None = None, tile: Tile = TILE) -> Tensor:
-    """X Y for one X [N, M] and a batch of Y [R, M, H]; with a bias [R, H] relu(X Y + b)."""
+def multiply(x: Halves, y: Halves, bias: Tensor | None = None, tile: Tile | None = None) -> Tensor:
+    """X Y for one X [N, M], split by rows, and a batch of Y [R, M, H]; with a bias [R, H] relu(X Y + b)."""
+    tile = tile or _tile_on(y.data.device)
     replicas, width = len(y.data), y.data.shape[3]
     rows, inner = x.data.shape[2:]
     at_once = max(128 // width, 1)
-    out = bias_or_scale = y.scale.new_empty(replicas, x.shape[0], width)
-    if bias is not None:
-        bias_or_scale = bias.contiguous()
+    out = y.largest.new_empty(replicas, x.shape[0], width)
+    # The sizes are constants: loads are as wide as what a row's length is known to be a multiple of.
     _multiply[tiles(x.shape[0], tile.rows), tiles(replicas, at_once)](
-        x.data, y.data, x.scale, y.scale, bias_or_scale, out, x.shape[0], replicas,
+        x.data, y.data, x.largest, y.largest, out if bias is None else bias.contiguous(), out, x.shape[0], replicas,
         PADDED=rows, LENGTH=inner, WIDTH=width, REPLICAS=at_once, ROWS=tile.rows, INNER=tile.inner,
         SHIFT=SHIFT, BIAS=bias is not None, num_warps=tile.warps, **LAUNCH | {"num_stages": tile.stages},
     )  # fmt: skip
@@ -118,34 +145,42 @@ def multiply(x: Halves, y: Halves, bias: Tensor | None = None, tile: Tile = TILE
 
 
 @jit
-def _factor(largest, SIGN: tl.constexpr):
-    """The power of two that brings ``largest`` to [2¹⁴, 2¹⁵), or (SIGN −1) its inverse."""
-    exponent = tl.maximum((largest.to(tl.int32, bitcast=True) >> 23) & 255, 15)
-    return ((127 + SIGN * (141 - exponent)) << 23).to(tl.float32, bitcast=True)
+def _exponent(largest):
+    """The exponent bits of a number, kept where 2¹⁴ over its power of two is a float32 too."""
+    return tl.maximum((largest.to(tl.int32, bitcast=True) >> 23) & 255, 15)
 
 
 @jit
-def _split(x, scale, data, size, columns, wide, padded, ELEMENTS: tl.constexpr, SHIFT: tl.constexpr):
-    batch = tl.program_id(1).to(tl.int64)
-    element = tl.program_id(0) * ELEMENTS + tl.arange(0, ELEMENTS)
-    row, column = element // wide, element % wide
-    place = row * columns + column
-    value = tl.load(x + batch * size + place, (column < columns) & (place < size), other=0.0)
-    value *= _factor(tl.load(scale + batch), 1)
+def _power(bits):
+    return (bits << 23).to(tl.float32, bitcast=True)
+
+
+@jit
+def _split(
+    x, largest, data, rows, columns, padded,
+    WIDE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, SHIFT: tl.constexpr, BY_ROWS: tl.constexpr,
+):  # fmt: skip
+    batch = tl.program_id(2).to(tl.int64)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    there = (row < rows) & (column < columns)
+    value = tl.load(x + batch * rows * columns + row * columns + column, there, other=0.0)
+    scale = tl.load(largest + row, row < rows, other=0.0) if BY_ROWS else tl.load(largest + batch)
+    value = tl.where(there, value * _power(268 - _exponent(scale)), 0.0)
     high = value.to(tl.float16)
     low = ((value - high.to(tl.float32)) * (1 << SHIFT)).to(tl.float16)
-    data += batch * 2 * padded
-    tl.store(data + element, high, element < padded)
-    tl.store(data + padded + element, low, element < padded)
+    place = data + batch * 2 * padded + row * WIDE + column
+    tl.store(place, high)
+    tl.store(place + padded, low)
 
 
 @jit
 def _multiply(
-    x, y, x_scale, y_scale, bias, out, num_rows, num_replicas,
+    x, y, x_largest, y_largest, bias, out, num_rows, num_replicas,
     PADDED: tl.constexpr, LENGTH: tl.constexpr, WIDTH: tl.constexpr, REPLICAS: tl.constexpr, ROWS: tl.constexpr,
     INNER: tl.constexpr, SHIFT: tl.constexpr, BIAS: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     lane = tl.arange(0, REPLICAS * WIDTH)
     column, wanted = lane % WIDTH, tl.program_id(1) * REPLICAS + lane // WIDTH
     replica = tl.minimum(wanted, num_replicas - 1).to(tl.int64)
@@ -161,10 +196,12 @@ def _multiply(
         sums += tl.dot(x_high, y_high, stretch)
         x_place += INNER
         y_place += INNER * WIDTH
-    factor = _factor(tl.load(x_scale), -1) * _factor(tl.load(y_scale + replica), -1)
-    sums *= factor[None, :]
+    # Both powers of two at once, near the size of the result: one after the other they could be too small or large.
+    x_power = _power(_exponent(tl.load(x_largest + row, row < num_rows, other=1.0)))
+    y_power = _power(_exponent(tl.load(y_largest + replica)))
+    sums = sums * 2.0**-28 * (x_power[:, None] * y_power[None, :])
     if BIAS:
         sums += tl.load(bias + replica * WIDTH + column)[None, :]
         sums = tl.where(sums < 0, 0.0, sums)  # NaN stays NaN
-    at = out + row[:, None].to(tl.int64) * WIDTH + (replica * num_rows * WIDTH + column)[None, :]
+    at = out + row[:, None] * WIDTH + (replica * num_rows * WIDTH + column)[None, :]
     tl.store(at, sums, (row < num_rows)[:, None] & (wanted < num_replicas)[None, :])

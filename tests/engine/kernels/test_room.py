@@ -1,0 +1,41 @@
+"""Dense products compile for GPUs of several kinds, and need no more shared memory than these have."""
+
+import os
+from typing import Any
+
+import pytest
+
+from propreg.engine import kernels
+from propreg.engine.kernels import halves
+
+# Compute capability and bytes of shared memory that a program may have there, by NVIDIA's tables.
+GPUS = {"A100": (80, 166_912), "RTX 30": (86, 101_376), "RTX 40": (89, 101_376), "H200": (90, 232_448)}
+POINTERS = ("x", "y", "x_largest", "y_largest", "bias", "out")
+
+
+@pytest.mark.skipif(not kernels.installed(), reason="Triton is not installed: there is nothing to compile")
+@pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter compiles nothing")
+@pytest.mark.parametrize("gpu", GPUS)
+def test_shared_memory(gpu: str) -> None:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    capability, room = GPUS[gpu]
+    tile = halves.tile_for(room)
+    constants: dict[str, Any] = {  # in the order of the kernel's arguments
+        **{"PADDED": 7680, "LENGTH": 768, "WIDTH": 64, "REPLICAS": 2, "ROWS": tile.rows, "INNER": tile.inner},
+        **{"SHIFT": halves.SHIFT, "BIAS": True},
+    }
+    kinds = dict(zip(POINTERS, ("*fp16", "*fp16", *["*fp32"] * 4), strict=True))
+    signature = {**kinds, "num_rows": "i32", "num_replicas": "i32", **dict.fromkeys(constants, "constexpr")}
+    places = list(signature)
+    source = ASTSource(
+        fn=halves._multiply,
+        signature=signature,
+        constexprs={(places.index(name),): value for name, value in constants.items()},
+        attrs={(i,): [["tt.divisibility", 16]] for i in range(len(POINTERS))},
+    )
+    options = {"num_warps": tile.warps, "num_stages": tile.stages, "enable_fp_fusion": True}
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    assert 0 < compiled.metadata.shared <= room

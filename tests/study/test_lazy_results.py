@@ -1,0 +1,58 @@
+"""Runs are read when someone asks for their cell: what is damaged must be told all the same."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from propreg.study.errors import StudyError
+from propreg.study.results import load_results
+from propreg.study.run import Cell
+
+HEAD = '{"format":"propreg runs","version":1}'
+CELL = Cell("digits", "0" * 64)
+ROW = [0, 0, 90, 100, 800, 1000, 12, 40, None, None, "b"]
+
+
+def export(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join([HEAD, *lines]) + "\n")
+    return path
+
+
+def line(runs: str, cell: str = CELL.text) -> str:
+    return f'{{"cell":{cell},"runs":{runs}}}'
+
+
+def test_a_cell_in_two_files_is_one_and_the_first_file_wins(tmp_path: Path) -> None:
+    other = [0, 0, 1, 100, 1, 1000, 12, 40, None, None, "c"]
+    export(tmp_path / "a.jsonl", line(json.dumps([ROW])))
+    export(tmp_path / "b.jsonl", line(json.dumps([other, [0, 1, *other[2:]]])))
+    results = load_results(tmp_path)
+    assert len(results) == 2
+    first, second = results.outcome(CELL, 0, 0), results.outcome(CELL, 0, 1)
+    assert first is not None
+    assert second is not None
+    assert (first.val, second.val) == (90, 1)
+
+
+def test_spaces_in_a_cell_do_not_lose_it(tmp_path: Path) -> None:
+    spaced = json.dumps(json.loads(CELL.text))
+    assert spaced != CELL.text
+    assert load_results(export(tmp_path / "a.jsonl", line(json.dumps([ROW]), spaced))).outcome(CELL, 0, 0) is not None
+
+
+@pytest.mark.parametrize("cell", ['{"dataset";"digits"}', '{"dataset":"digits"', ""])
+def test_a_damaged_cell_is_told_at_once(cell: str, tmp_path: Path) -> None:
+    path = export(tmp_path / "a.jsonl", line(json.dumps([ROW]), cell))
+    with pytest.raises(StudyError, match="damaged"):
+        load_results(path)
+
+
+@pytest.mark.parametrize(
+    "runs", ["null", "5", "[[0]]", "[0]", "{}", "[[0,0,", "[" * 100_000, f"[[{'9' * 5000}]]"], ids=lambda text: text[:8]
+)
+def test_damaged_runs_are_told_whenever_they_are_asked_for(runs: str, tmp_path: Path) -> None:
+    results = load_results(export(tmp_path / "a.jsonl", line(runs)))
+    for _ in range(2):
+        with pytest.raises(StudyError, match="damaged"):
+            results.outcome(CELL, 0, 0)
