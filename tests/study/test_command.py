@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
@@ -99,6 +100,58 @@ def test_a_wrong_option_is_status_2(
     done = runner.invoke(app, arguments)
     assert done.exit_code == 2
     assert says in done.stderr
+    assert len(done.output.splitlines()) == 1
+    assert not list(tmp_path.iterdir()), "it is refused before a store is made"
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize("command", [["reproduce", "digits-smoke"], ["rerun", "abc"]])
+def test_a_device_that_is_not_here_is_said_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, [*command, "--device", "cuda"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == "There is no CUDA device here: leave --device out, or pass --device cpu.\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "no store propreg-study.sqlite yet" in runner.invoke(app, ["status", "digits-smoke"]).stdout
+    (tmp_path / "results").mkdir()
+    with Store(store) as opened, opened.transaction():
+        opened.db.execute("DELETE FROM runs WHERE key IN (SELECT key FROM runs ORDER BY key LIMIT 50)")
+    assert runner.invoke(app, ["store", "export", "results/runs.jsonl.gz", "--store", str(store)]).exit_code == 0
+    note = [{"device": "cpu", "runs": 100, "seconds": 400.0}, {"device": "cpu", "runs": 100, "seconds": 200.0}]
+    (tmp_path / "results" / "runs.provenance.json").write_text(json.dumps([*note, {"runs": 7}]))
+    said = runner.invoke(app, ["status", "digits-smoke"]).stdout.splitlines()
+    assert said[-2].startswith("150 of 200 runs done, ")
+    # A run took 3 s on average, and 50 are missing.
+    assert said[-2].endswith("about 2 min of training left, very roughly, by the mean time of a recorded run (cpu).")
+    assert said[-1] == (
+        "Read from results/, since there is no store propreg-study.sqlite; to go on from it: propreg store import "
+        "results/runs.jsonl.gz, then propreg reproduce digits-smoke."
+    )
+    state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
+    assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "results")
+    # A store that took the runs in knows that pace too, and is what is read from then on.
+    assert runner.invoke(app, ["store", "import", "results/runs.jsonl.gz"]).exit_code == 0
+    state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
+    assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "propreg-study.sqlite")
+    assert set(state) == {"runs", "done", "batches_left", "seconds_left", "lines", "read"}
+    other = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", "--store", "mine.sqlite"]).stdout)
+    assert (other["done"], other["read"]) == (0, None), "a store that is named is not replaced by another record"
+
+
+def test_a_check_says_how_many_runs_have_no_digest(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    path.write_bytes(Path(__file__).with_name("schema-1.sqlite").read_bytes())
+    said = runner.invoke(app, ["store", "check", "--store", str(path)])
+    assert said.exit_code == 0
+    assert "old.sqlite: 12 runs, whole (12 without a digest, from an earlier propreg" in said.stdout
+    state = json.loads(runner.invoke(app, ["store", "check", "--store", str(path), "--json"]).stdout)
+    assert state == {"runs": 12, "wrong": [], "without_digest": 12}
 
 
 def test_a_damaged_store_is_one_sentence(tmp_path: Path, store: Path) -> None:

@@ -46,7 +46,7 @@ def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, w
         shares = [session["runs"] for session in store.sessions()]
     assert sum(shares) == 200
     assert len(shares) > kills // 2, "most kills should have come while something was left to train"
-    assert check_store(path) == (200, [])
+    assert check_store(path) == (200, [], 0)
 
 
 def test_two_processes_share_the_work(tmp_path: Path, undisturbed: str) -> None:

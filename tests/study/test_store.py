@@ -52,13 +52,13 @@ def test_the_sample_of_schema_1_opens(tmp_path: Path) -> None:
     """A store that an earlier propreg wrote is read and written by this one."""
     path = tmp_path / "store.sqlite"
     shutil.copy(SAMPLE, path)
-    assert check_store(path) == (12, [])
+    assert check_store(path) == (12, [], 12)
     with Store(path) as store:
         text, split, seed, *_ = next(store.rows())
         run = Run(Cell.from_text(text), split, seed)
         assert store.find(run.key).outcome.test_of > 0
         assert store.add(Record(Run(run.cell, 99, 99), Outcome(1, 2, 3, 4, 5, 6), ""), store.begin_session({}))
-    assert check_store(path) == (13, [])
+    assert check_store(path) == (13, [], 12), "only the new run has a digest"
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
@@ -67,8 +67,10 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("PRAGMA user_version = 7")
     before = path.read_bytes()
-    with pytest.raises(StudyError, match="has schema 7, this propreg knows schemas up to 1: install the newer"):
-        Store(path)
+    for mode in ("write", "read"):
+        with pytest.raises(StudyError, match="has schema 7, this propreg knows schemas up to 1: install the newer"):
+            Store(path, mode)
+        assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
     assert path.read_bytes() == before
 
 
@@ -86,7 +88,7 @@ def test_a_damaged_file_is_reported_and_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(StudyError, match=r"damaged or no SQLite file .* left as it is"):
         Store(path)
-    runs, wrong = check_store(path)
+    runs, wrong, _ = check_store(path)
     assert runs == 0
     assert "damaged" in wrong[0]
     assert path.read_bytes() == before
@@ -114,7 +116,7 @@ def test_a_check_finds_a_row_under_the_wrong_key(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE runs SET seed = seed + 50 WHERE key = (SELECT max(key) FROM runs)")
         db.execute("UPDATE runs SET val = val_of + 1 WHERE key = (SELECT min(key) FROM runs)")
-    _, wrong = check_store(path)
+    _, wrong, _ = check_store(path)
     assert any("not stored under its key" in line for line in wrong)
     assert any("more nodes right than there are" in line for line in wrong)
 
@@ -132,3 +134,47 @@ def test_reading_does_not_write(tmp_path: Path) -> None:
     _fill(path)
     with Store(path, "read") as store, pytest.raises(StudyError, match="cannot be written"):
         store.begin_session({})
+
+
+def test_reading_leaves_no_files_but_those_of_a_writer(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    _fill(path)
+    before = path.read_bytes()
+    with Store(path, "read") as store:
+        assert len(store.keys()) == 5
+    assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
+    assert path.read_bytes() == before
+    with Store(path) as writer:
+        writer.begin_session({})
+        with Store(path, "read") as store:
+            assert len(store.keys()) == 5
+        assert (tmp_path / "store.sqlite-wal").stat().st_size, "a writer's log is its own"
+        writer.begin_session({})
+    with Store(path, "read") as store:
+        assert len(store.sessions()) == 3
+
+
+def test_a_reader_does_not_take_the_log_from_a_writer_that_comes_later(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    record = _fill(path)[0]
+    reader = Store(path, "read")
+    assert len(reader.keys()) == 5
+    with Store(path) as writer:
+        reader.close()
+        assert writer.add(Record(Run(record.run.cell, 99, 99), record.outcome, ""), writer.begin_session({}))
+        with Store(path, "read") as another:
+            assert len(another.keys()) == 6
+    assert check_store(path) == (6, [], 0)
+
+
+def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    _fill(path)
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"CREATE TABLE runs") + len("CREATE TABLE ")] ^= 0x80
+    path.write_bytes(raw)
+    with pytest.raises(StudyError, match=r"store.sqlite is damaged or no SQLite file .* put a copy in its place"):
+        Store(path, "read")
+    assert "is damaged or no SQLite file" in check_store(path).wrong[0]
+    assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
+    assert path.read_bytes() == bytes(raw)

@@ -20,14 +20,16 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
     with one_sentence():
         from propreg.study.checking import check_store
 
-        runs, wrong = check_store(store)
+        runs, wrong, undigested = check_store(store)
     if as_json:
-        print_json({"runs": runs, "wrong": wrong})
+        print_json({"runs": runs, "wrong": wrong, "without_digest": undigested})
     else:
         for line in wrong:
             typer.echo(line, err=True)
         if runs or not wrong:  # else the one sentence has said it all
-            typer.echo(f"{store}: {runs} runs, " + ("whole." if not wrong else f"{len(wrong)} wrong."))
+            older = f" ({undigested} without a digest, from an earlier propreg: a changed number in those is not seen)"
+            end = "whole" if not wrong else f"{len(wrong)} wrong"
+            typer.echo(f"{store}: {runs} runs, {end}{older if undigested else ''}.")
     if wrong:
         raise typer.Exit(1)
 

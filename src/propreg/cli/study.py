@@ -17,6 +17,7 @@ from propreg.cli.retraining import Retraining
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
     from propreg.study.experiment import Line
+    from propreg.study.recorded import Done
     from propreg.study.runner import Progress, Report
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
@@ -48,6 +49,7 @@ def reproduce(
 
         stop = Stop(_seconds(time_limit))
         batches = _sweep(names, only, seeds)
+        _check_device(device)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
             report = train(batches, opened, lambda: _trainer(device), stop, show)
@@ -61,32 +63,54 @@ def status(
 ) -> None:
     """Show how much of an experiment is done, and about how long the rest takes."""
     with one_sentence():
-        from propreg.study.store import Store
+        from propreg.study.recorded import what_is_done
 
         lines, batches = _lines(names, only, seeds), _sweep(names, only, seeds)
-        keys, rate = set[str](), None
-        if store.exists():
-            with Store(store, "read") as opened:
-                keys, rate = opened.keys(), opened.seconds_per_cost()
+        sweep = {run.key: run for batch in batches for run in batch.runs}
+        done_so_far = what_is_done(sweep.values(), store, RESULTS if store == DEFAULT_STORE else None)
+        keys = done_so_far.keys
         rows: dict[tuple[str, str, str], list[int]] = {}
         for line in lines:
             row = rows.setdefault((line.dataset, line.model, line.method.name), [0, 0])
             mine = [run.key in keys for run in line.runs()]
             row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
         missing = [batch for batch in batches if any(run.key not in keys for run in batch.runs)]
-        left = None if rate is None else rate * sum(batch.cost for batch in missing)
-        every = {run.key for batch in batches for run in batch.runs}
+        every = sweep.keys()
+        left, how = _time_left(done_so_far, missing, len(every - keys))
         if as_json:
             table = [
                 dict(zip(("dataset", "model", "method"), k, strict=True), done=d, runs=n) for k, (d, n) in rows.items()
             ]
             total = {"runs": len(every), "done": len(every & keys), "batches_left": len(missing)}
-            print_json({**total, "seconds_left": left, "lines": table})
+            read = None if done_so_far.read is None else str(done_so_far.read)
+            print_json({**total, "seconds_left": left, "lines": table, "read": read})
             return
         for (dataset, model, method), (done, runs) in rows.items():
             typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
-        about = "" if left is None or not missing else f", about {_duration(left)} of training left by the pace so far"
+        about = "" if left is None or not missing else f", about {_duration(left)} of training left{how}"
         typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
+        typer.echo(_what_was_read(done_so_far, store, names if missing else []))
+
+
+def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
+    """Seconds, and the words that say by what."""
+    if done.seconds_per_cost is not None:
+        return done.seconds_per_cost * sum(batch.cost for batch in missing), " by the pace so far"
+    if done.pace is None:
+        return None, ""
+    where = f" ({done.pace.device})" if done.pace.device else ""
+    return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
+
+
+def _what_was_read(done: "Done", store: Path, names: list[str]) -> str:
+    """Where the numbers come from; where that is no store, how to go on with what is missing of experiments."""
+    if done.read is None:
+        return f"There is no store {store} yet: propreg reproduce makes it."
+    if done.read == store:
+        return f"Read from the store {store}."
+    files = " ".join(map(str, done.files))
+    on = f"; to go on from it: propreg store import {files}, then propreg reproduce {' '.join(names)}" if names else ""
+    return f"Read from {done.read}/, since there is no store {store}{on}."
 
 
 def rerun(
@@ -104,6 +128,7 @@ def rerun(
         from propreg.study.recorded import open_recorded
         from propreg.study.rerun import rerun as again
 
+        _check_device(device)
         with (
             open_recorded(store, results, RESULTS if store == DEFAULT_STORE else None) as opened,
             Retraining(alone) as tell,
@@ -190,11 +215,24 @@ def _sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list
     return list({b.id: b for name in names for b in cut(_lines([name], only, seeds))}.values())
 
 
-def _trainer(device: str) -> Any:
-    from propreg.study.errors import UsageError
+def _check_device(device: str) -> None:
+    """Refuse a device that is not known or not here. Only a GPU that is named has to be looked for."""
+    from propreg.study.errors import StudyError, UsageError
 
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
         raise UsageError(f"--device must be auto, cpu or cuda, but {device!r} came.")
+    if device in ("auto", "cpu"):
+        return
+    import torch
+
+    number, there = int(device.partition(":")[2] or 0), torch.cuda.device_count()
+    if number >= there:
+        what = "no CUDA device" if not there else f"no {device}, only cuda:0" + f" to cuda:{there - 1}" * (there > 1)
+        raise StudyError(f"There is {what} here: leave --device out, or pass --device cpu.")
+
+
+def _trainer(device: str) -> Any:
+    _check_device(device)
     from propreg.study.training import Trainer
 
     return Trainer(device)

@@ -1,9 +1,12 @@
-"""Runs to train again, from a store or from exports."""
+"""Recorded runs, from a store or from exports: those to train again, and how many of a sweep there are."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from propreg.study.errors import StudyError
+from propreg.study.merging import made_by, provenance
 from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.run import Cell, Run
@@ -73,3 +76,67 @@ def open_recorded(store: Path, results: Path | None, usual: Path | None = None) 
         f"There is no store {store} and no folder {usual}: name exported runs with --results, or take them into a "
         "store with propreg store import results/runs.jsonl.gz."
     )
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast recorded runs were trained: the mean seconds of a run, and where, if that was one kind of device."""
+
+    seconds_per_run: float
+    device: str
+
+
+@dataclass(frozen=True)
+class Done:
+    """What there is of a sweep.
+
+    Args:
+        read: The store or the folder of exports that was read; None where there is neither.
+        files: The exports that a store can take in to go on; none where a store was read.
+        keys: Of the runs that are there, at least of those asked for.
+        seconds_per_cost: The pace of the store's batches, None where none was timed.
+        pace: That of all recorded runs, None where nobody noted it.
+    """
+
+    read: Path | None = None
+    files: tuple[Path, ...] = ()
+    keys: frozenset[str] = frozenset()
+    seconds_per_cost: float | None = None
+    pace: Pace | None = None
+
+
+def what_is_done(runs: Iterable[Run], store: Path, usual: Path | None = None) -> Done:
+    """How far a sweep is: by the store, or else by a usual folder of exports.
+
+    Raises:
+        StudyError: If what is there cannot be read.
+    """
+    if store.exists():
+        with Store(store, "read") as opened:
+            keys, rate = frozenset(opened.keys()), opened.seconds_per_cost()
+            return Done(store, (), keys, rate, pace_of(provenance(opened)))
+    files = () if usual is None else tuple(sorted(usual.glob("*.jsonl*")))
+    if usual is None or not files:
+        return Done()
+    results = load_results(usual)
+    keys = frozenset(run.key for run in runs if results.outcome(run.cell, run.split, run.seed) is not None)
+    return Done(usual, files, keys, None, pace_of(note for file in files for note in made_by(file)))
+
+
+def pace_of(sessions: Iterable[dict[str, Any]]) -> Pace | None:
+    """The mean time of a run over sessions that noted their seconds and runs; None where none did.
+
+    Example:
+        >>> pace_of([{"runs": 30, "seconds": 20.0, "device": "cpu"}, {"runs": 10, "seconds": 20.0}, {"runs": 5}])
+        Pace(seconds_per_run=1.0, device='')
+    """
+    timed = [note for note in sessions if _is_number(note.get("runs")) and _is_number(note.get("seconds"))]
+    if not timed:
+        return None
+    devices = {str(note.get("device", "")) for note in timed}
+    mean = sum(note["seconds"] for note in timed) / sum(note["runs"] for note in timed)
+    return Pace(mean, devices.pop() if len(devices) == 1 else "")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0

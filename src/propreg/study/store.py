@@ -1,6 +1,7 @@
 """The store: one SQLite file in WAL mode, one row per finished run, each written in a transaction of its own.
 
-A key is stored once: what is trained twice does no harm. Several processes may work on one store.
+A key is stored once: what is trained twice does no harm. Several processes may work on one store. Each run has a
+digest beside it, see :mod:`propreg.study.row_digest`.
 """
 
 import json
@@ -8,7 +9,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,13 +17,16 @@ from typing import Any
 from propreg.study.batches import Batch
 from propreg.study.errors import StudyError
 from propreg.study.record import Outcome, Record
+from propreg.study.row_digest import DIGESTS, read_digests, row_digest
 from propreg.study.run import Cell, Run
 from propreg.study.schema import APPLICATION, TABLES, VERSION
+from propreg.study.store_errors import store_sentence
 
 DEFAULT = "propreg-study.sqlite"
 BUSY_SECONDS = 60.0
 Row = tuple[Any, ...]
-_OUTCOME = "val, val_of, test, test_of, epoch, epochs, failed_at, measures"
+_COLUMNS = ("val", "val_of", "test", "test_of", "epoch", "epochs", "failed_at", "measures")
+_OUTCOME = ", ".join(_COLUMNS)
 
 
 class Store:
@@ -51,6 +55,8 @@ class Store:
             raise StudyError(f"There is no store {self.path}: name one with --store, or run propreg reproduce first.")
         if self.path.is_dir():
             raise StudyError(f"{self.path} is a folder, not a store: name the SQLite file in it with --store.")
+        self._digests, self._wal = False, self.path.with_name(f"{self.path.name}-wal")
+        self._tidies = mode == "read" and not self._wal.exists()
         with self.reading():
             if mode == "read":
                 self.db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
@@ -61,7 +67,7 @@ class Store:
             with self.reading():
                 self._open(mode)
         except BaseException:
-            self.db.close()
+            self.close()
             raise
 
     def _open(self, mode: str) -> None:
@@ -106,8 +112,17 @@ class Store:
             self.db.execute(f"PRAGMA user_version = {VERSION}")
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file. What was only read has no more files beside it than before."""
         self.db.close()
+        if not self._tidies:
+            return
+        # To read in WAL mode SQLite makes -wal and -shm, and who may only read cannot take them away again. Who may
+        # write does so when closing, unless another process has the file open; an empty -wal changes nothing in it.
+        uri = f"{self.path.absolute().as_uri()}?mode=rw"
+        with suppress(sqlite3.Error, FileNotFoundError):  # another process may have taken the -wal away meanwhile
+            if not self._wal.stat().st_size:
+                with closing(sqlite3.connect(uri, uri=True, timeout=0)) as db:
+                    db.execute("PRAGMA schema_version").fetchone()
 
     def __enter__(self) -> "Store":
         return self
@@ -126,6 +141,7 @@ class Store:
                 yield
                 self.db.execute("COMMIT")
             except BaseException:
+                self._digests = False  # if the table was made in here, it is gone again
                 with suppress(sqlite3.Error):  # a full disk has rolled back by itself
                     self.db.execute("ROLLBACK")
                 raise
@@ -135,8 +151,8 @@ class Store:
         """What sqlite3 raises inside becomes one sentence."""
         try:
             yield
-        except sqlite3.Error as error:
-            raise StudyError(_sentence(self.path, error)) from error
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names in a damaged schema
+            raise StudyError(store_sentence(self.path, error, BUSY_SECONDS)) from error
 
     def begin_session(self, info: dict[str, Any]) -> int:
         """Note who is about to write: machine, versions, device. Returns its number."""
@@ -158,22 +174,55 @@ class Store:
             return self.add_within(record, session)
 
     def add_within(self, record: Record, session: int) -> bool:
-        """:meth:`add` inside a transaction of the caller's."""
-        run, out = record.run, record.outcome
-        self.db.execute("INSERT INTO cells (text) VALUES (?) ON CONFLICT (text) DO NOTHING", (run.cell.text,))
-        values = (run.key, run.split, run.seed, out.val, out.val_of, out.test, out.test_of, out.epoch, out.epochs)
+        """:meth:`add` inside a transaction of the caller's.
+
+        Where the key was there, but damaged, two that agree outvote the third: a digest that fits the record puts the
+        row right, and a row that is the record gets its digest.
+        """
+        run, out = record.run, tuple(getattr(record.outcome, name) for name in _COLUMNS)
+        key, row = run.key, (run.cell.text, run.split, run.seed, *out, record.batch)
+        digest = row_digest(row)
+        if not self._digests:
+            self.db.execute(DIGESTS)
+            self._digests = True
+        if self._insert(key, row, session):
+            self._note_digest(key, digest)
+            return True
+        *there, noted = self.db.execute(
+            f"SELECT text, split, seed, {_OUTCOME}, batch, digest FROM runs LEFT JOIN cells ON cells.id = cell"
+            " LEFT JOIN digests ON digests.key = runs.key WHERE runs.key = ?",
+            (key,),
+        ).fetchone()
+        is_same = row_digest(there) == digest
+        if is_same and noted != digest:
+            self._note_digest(key, digest)
+        elif not is_same and noted == digest:
+            self.db.execute("DELETE FROM runs WHERE key = ?", (key,))
+            self._insert(key, row, session)
+        return False
+
+    def _insert(self, key: str, row: Row, session: int) -> bool:
+        self.db.execute("INSERT INTO cells (text) VALUES (?) ON CONFLICT (text) DO NOTHING", row[:1])
         done = self.db.execute(
-            "INSERT INTO runs (key, split, seed, val, val_of, test, test_of, epoch, epochs, failed_at, measures, batch,"
-            " session, cell) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT id FROM cells WHERE text = ?))"
-            " ON CONFLICT (key) DO NOTHING",
-            (*values, out.failed_at, out.measures, record.batch, session, run.cell.text),
+            f"INSERT INTO runs (cell, split, seed, {_OUTCOME}, batch, key, session) VALUES ((SELECT id FROM cells WHERE"
+            f" text = ?), {', '.join('?' * 13)}) ON CONFLICT (key) DO NOTHING",
+            (*row, key, session),
         )
         return done.rowcount == 1
+
+    def _note_digest(self, key: str, digest: bytes) -> None:
+        self.db.execute("INSERT OR REPLACE INTO digests (key, digest) VALUES (?, ?)", (key, digest))
+
+    def digests(self) -> dict[str, bytes]:
+        """The digests of runs by key; runs of an earlier propreg have none."""
+        with self.reading():
+            return read_digests(self.db)
 
     def keys(self) -> set[str]:
         """The keys of all finished runs."""
         with self.reading():
-            return {key for (key,) in self.db.execute("SELECT key FROM runs")}
+            rows = self.db.execute("SELECT key FROM runs").fetchall()
+        return {key for (key,) in rows}
 
     def find(self, key: str) -> Record:
         """The run of a key, or of the beginning of one.
@@ -240,20 +289,8 @@ class Store:
             rows = self.db.execute(
                 "SELECT info, count(key) FROM sessions LEFT JOIN runs ON session = id GROUP BY id ORDER BY id"
             ).fetchall()
-        return [json.loads(info) | {"runs": runs} for info, runs in rows]
-
-
-def _sentence(path: Path, error: sqlite3.Error) -> str:
-    name = getattr(error, "sqlite_errorname", "")
-    if name == "SQLITE_FULL":
-        return f"{path} cannot grow, the disk is full: free some space and run again; what was stored is kept."
-    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-        return (
-            f"{path} is damaged or no SQLite file ({error}): it was left as it is; put a copy in its place, or name "
-            "another file with --store and import an export."
-        )
-    if name.startswith("SQLITE_BUSY"):
-        return f"{path} has been locked by another process for {BUSY_SECONDS:.0f} s: run again when that one is done."
-    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM")):
-        return f"{path} cannot be written or opened ({error}): look at its folder and permissions."
-    return f"{path}: {error}."
+        try:
+            return [json.loads(info) | {"runs": runs} for info, runs in rows]
+        except (ValueError, TypeError):
+            why = sqlite3.DatabaseError("malformed note of a session")
+            raise StudyError(store_sentence(self.path, why, BUSY_SECONDS)) from None
