@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from propreg.cli.changing_line import CLEAR, can_change
+
 if TYPE_CHECKING:
     from propreg.study.rerun import Step
 
@@ -23,9 +25,9 @@ class Retraining:
         """Say what is trained, then how far it is."""
         if not step.epochs:
             typer.echo(first_line(step, self.alone), err=True)
-        elif sys.stderr.isatty() and time.monotonic() - self.last >= OFTEN:
+        elif can_change() and time.monotonic() - self.last >= OFTEN:
             self.last, self.shown = time.monotonic(), True
-            sys.stderr.write(f"\r\x1b[K{step.done} of {step.runs} runs done, {step.epochs:,} epochs so far")
+            sys.stderr.write(f"{CLEAR}{step.done} of {step.runs} runs done, {step.epochs:,} epochs so far")
             sys.stderr.flush()
 
     def __enter__(self) -> "Retraining":
@@ -35,7 +37,7 @@ class Retraining:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.shown:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(CLEAR)
             sys.stderr.flush()
 
 

@@ -1,6 +1,5 @@
 """``propreg run``: the plain model against the regularised one, on any graph, and a page to look at."""
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propreg.cli.changing_line import CLEAR, can_change
 from propreg.cli.complete import node_datasets
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _say(lines: Iterable[str]) -> None:
 @contextmanager
 def _loading() -> Iterator[None]:
     """Importing torch takes seconds: a person at a terminal should not wonder."""
-    waiting = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    waiting = can_change()
     if waiting:
         sys.stderr.write("loading PyTorch …")
         sys.stderr.flush()
@@ -187,5 +187,5 @@ def _loading() -> Iterator[None]:
         yield
     finally:
         if waiting:
-            sys.stderr.write("\r\x1b[K")
+            sys.stderr.write(CLEAR)
             sys.stderr.flush()

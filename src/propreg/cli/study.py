@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from propreg.cli.changing_line import CLEAR, can_change
 from propreg.cli.complete import experiments
 from propreg.cli.retraining import Retraining
 
@@ -165,7 +166,7 @@ class _Shown:
             self.last = time.monotonic()
             typer.echo(json.dumps(vars(progress)))
             return
-        on_terminal = sys.stderr.isatty()
+        on_terminal = can_change()
         if progress.event == "run" and not on_terminal:
             return
         self.last = time.monotonic()
@@ -176,7 +177,7 @@ class _Shown:
         elif progress.event != "start":
             text += f"; training {progress.batch}, {progress.batches_left} batches to go"
         if on_terminal:
-            sys.stderr.write("\r\x1b[K" + text + ("\n" if progress.event in ("start", "batch done") else ""))
+            sys.stderr.write(CLEAR + text + ("\n" if progress.event in ("start", "batch done") else ""))
             sys.stderr.flush()
         else:
             typer.echo(text, err=True)
