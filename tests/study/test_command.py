@@ -53,6 +53,15 @@ def test_people_see_progress(tmp_path: Path) -> None:
     assert "all runs are there" in done.stdout
 
 
+def check_refused(arguments: list[str], says: str, status: int) -> None:
+    """One sentence with this exit status, and nothing left behind in the current folder."""
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == status
+    assert says in done.stderr
+    assert len(done.output.splitlines()) == 1
+    assert not list(Path.cwd().iterdir()), "a command that is refused leaves nothing behind"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -75,11 +84,7 @@ def test_one_sentence_and_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, arguments)
-    assert done.exit_code == 1
-    assert says in done.stderr
-    assert len(done.output.splitlines()) == 1
-    assert not list(tmp_path.iterdir()), "a command that fails leaves nothing behind"
+    check_refused(arguments, says, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,11 +102,7 @@ def test_a_wrong_option_is_status_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, arguments)
-    assert done.exit_code == 2
-    assert says in done.stderr
-    assert len(done.output.splitlines()) == 1
-    assert not list(tmp_path.iterdir()), "it is refused before a store is made"
+    check_refused(arguments, says, 2)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")

@@ -39,6 +39,7 @@ class Tile(NamedTuple):
 
 # Measured on an H200, µs per replica forward and backward: Photo 4.3 + 3.8 (cuBLAS in float32: 16.0 + 15.6), Computers
 # 8.3 + 6.9 (30.1 + 31.5); splitting what changes takes 0.4 + 1.5 and 0.9 + 2.7. Largest error of Photo 1.5e-7 (4.5e-7).
+# That was with one scale for all of X; ``benchmarks/kernels.py`` measures them again.
 TILE = Tile(rows=128, inner=64, warps=8, stages=3)
 SMALL = Tile(rows=128, inner=64, warps=8, stages=2)
 ROOM = 160_000  # bytes of shared memory that TILE may need; most GPUs that are not for data centres have 101,376
