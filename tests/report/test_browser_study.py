@@ -34,6 +34,17 @@ def test_every_picture_is_drawn(page: Page) -> None:
     assert page.locator("#fig-tsne .cloud").count() == 5 * 3
 
 
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_link_leads_to_its_section_past_pictures_not_drawn_yet(
+    started: Started, study_file: Path, size: tuple[int, int]
+) -> None:
+    with looking(started, study_file, size) as watched:
+        watched.page.locator('nav a[href="#ablation"]').click()
+        watched.page.wait_for_timeout(2000)  # pictures near the section are drawn, and must not push it away
+        top = watched.page.evaluate("document.getElementById('ablation').getBoundingClientRect().top")
+        assert 0 <= top < 200
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
