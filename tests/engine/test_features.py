@@ -63,6 +63,16 @@ def test_both_ways_to_multiply_are_taken() -> None:
     assert problem("dense").features.dense is not None
 
 
+def test_an_element_given_twice_counts_twice_and_is_dropped_twice() -> None:
+    columns = np.tile(np.arange(4, dtype=np.int32), 6)
+    twice = SparseFeatures(np.array([0, 8, 16, 24]), columns, None, (3, 4))
+    call = features(dataclasses.replace(graph(1.0, "csr", nodes=3), x=twice))
+    torch.testing.assert_close(
+        call(torch.eye(4, dtype=torch.float64).unsqueeze(0))[0], torch.full((3, 4), 2.0).double()
+    )
+    assert set(dropped(call, masks([0.5]), 4).flatten().tolist()) == {0.0, 2.0, 4.0}
+
+
 def dropped(call: Features, drawn: Masks, columns: int) -> Tensor:
     """X with its entries dropped, [R, N, F], made visible by an identity for a weight."""
     return call(torch.eye(columns, dtype=torch.float64).repeat(len(drawn), 1, 1), drawn)

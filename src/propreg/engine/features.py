@@ -1,5 +1,6 @@
 """The features times a weight per replica: ``X W`` with X sparse or dense, the most expensive step of an epoch."""
 
+import copy
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ from propreg.engine.sparse import Matrix, Pattern, has_bags
 if TYPE_CHECKING:
     from propreg.engine.kernels.halves import Fixed
 
-DENSE_FROM, DENSE_FROM_BAGS = 0.2, 0.5  # above this share of non-zeros a dense product is faster
+# Above these shares of non-zeros a dense product is faster: as torch has it, where torch has fast sums of embeddings,
+# and on tensor cores, where filling up to this many elements is worth its memory.
+DENSE_FROM, DENSE_FROM_BAGS, DENSE_ON_CORES = 0.2, 0.5, 0.05
+MOST_FILLED = 2**27
 
 
 class Features:
@@ -33,26 +37,37 @@ class Features:
             col, values, shape = torch.from_numpy(x.indices).long(), torch.from_numpy(x.filled()), x.shape
         self.matrix = Matrix(row.to(device), col.to(device), values.to(device, dtype), shape)
         self.shape = shape
+        share = len(row) / max(shape[0] * shape[1], 1)
+        bags = device.type == "cpu" and has_bags() and dtype == torch.float32
+        cores = dtype == torch.float32 and kernels.usable(self.matrix.values)
+        self._always = share > (DENSE_FROM_BAGS if bags and not cores else DENSE_FROM)
+        self._on_cores = cores and (self._always or (share > DENSE_ON_CORES and shape[0] * shape[1] <= MOST_FILLED))
         self.dense: Tensor | None = None
-        least = DENSE_FROM_BAGS if device.type == "cpu" and has_bags() and dtype == torch.float32 else DENSE_FROM
-        if len(row) > least * shape[0] * shape[1]:
+        if (self._always or self._on_cores) and not self._repeats():
             self.dense = torch.zeros(shape, dtype=dtype, device=device)
-            self.dense[row.to(device), col.to(device)] = values.to(device, dtype)
+            self.dense[self.matrix.pattern.row, self.matrix.pattern.col] = self.matrix.values
 
     def propagated(self, adjacency: Matrix) -> "Features":
         """ÂX in place of X, for dense features: the first propagation is then paid once, not every epoch."""
-        other = object.__new__(Features)
-        other.shape, other.matrix = self.shape, self.matrix
+        other = copy.copy(self)
+        other.__dict__.pop("_halves", None)
         other.dense = None if self.dense is None else adjacency.multiply(self.dense.unsqueeze(0), False)[0]
         return other
 
+    def prefers_dense(self, width: int) -> bool:
+        """Whether a product with so many columns is a dense one, where nothing is dropped."""
+        return self.dense is not None and (self._always or self._fits(width))
+
     def __call__(self, weight: Tensor, masks: Masks | None = None) -> Tensor:
+        width = weight.shape[2]
+        if self._fits(width) and (masks is None or self._always) and kernels.usable(weight):
+            from propreg.engine.kernels import halves
+
+            return halves.layer(self._halves, weight, masks=masks)
         if masks is not None:
             product = _DroppedProduct.apply(weight, self.matrix, masks)  # type: ignore[no-untyped-call]
-        elif self.dense is not None:
-            product = self._on_tensor_cores(weight, None)
-            if product is None:
-                product = _DenseProduct.apply(weight, self.dense)  # type: ignore[no-untyped-call]
+        elif self.prefers_dense(width):
+            product = _DenseProduct.apply(weight, self.dense)  # type: ignore[no-untyped-call]
         else:
             product = self.matrix(weight)
         result: Tensor = product
@@ -60,16 +75,23 @@ class Features:
 
     def rectified(self, weight: Tensor, bias: Tensor) -> Tensor:
         """relu(X W + b), which only ``dropped_linear(…, rectified=True)`` may take, as of :func:`spread_relu`."""
-        fast = self._on_tensor_cores(weight, bias)
-        return bias_relu(self(weight), bias) if fast is None else fast
+        if self._fits(weight.shape[2]) and kernels.usable(weight, bias):
+            from propreg.engine.kernels import halves
 
-    def _on_tensor_cores(self, weight: Tensor, bias: Tensor | None) -> Tensor | None:
-        """The product of dense features, with a bias its ReLU too, where there are kernels for it; else None."""
-        if self.dense is None or not kernels.usable(weight, bias):
-            return None
+            return halves.layer(self._halves, weight, bias)
+        return bias_relu(self(weight), bias)
+
+    def _fits(self, width: int) -> bool:
+        if self.dense is None or not self._on_cores:
+            return False
         from propreg.engine.kernels import halves
 
-        return halves.layer(self._halves, weight, bias) if halves.fits(weight) else None
+        return halves.fits(self.shape[1], width)
+
+    def _repeats(self) -> bool:
+        """Whether an element is given more than once: each time counts, and dropout drops each for itself."""
+        known = self.matrix.pattern
+        return bool(((known.row.diff() == 0) & (known.col.diff() == 0)).any())
 
     @cached_property
     def _halves(self) -> "Fixed":
@@ -77,7 +99,12 @@ class Features:
 
         if self.dense is None:
             raise RuntimeError("sparse features have no halves.")
-        return halves.fixed(self.dense)
+        if not self._always:  # what is dropped stays sparse
+            return halves.fixed(self.dense)
+        known = self.matrix.pattern
+        numbers = torch.zeros(self.shape, dtype=torch.int32, device=self.dense.device)
+        numbers[known.row, known.col] = torch.arange(known.nnz, dtype=torch.int32, device=numbers.device)
+        return halves.fixed(self.dense, numbers)
 
 
 class _DenseProduct(torch.autograd.Function):

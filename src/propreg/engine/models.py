@@ -48,7 +48,7 @@ class Layers:
 
     def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix | None) -> None:
         self.spec, self.adjacency = spec, adjacency
-        self.fold = adjacency is not None and features.dense is not None and spec.input_dropout == 0
+        self.fold = adjacency is not None and features.prefers_dense(spec.hidden) and spec.input_dropout == 0
         self.features = features.propagated(adjacency) if self.fold and adjacency is not None else features
         self.widths = [features.shape[1], *[spec.hidden] * (spec.layers - 1), classes]
 

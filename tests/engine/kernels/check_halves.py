@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engine.kernels.cases import check_close, check_twins, numbers
+from engine.kernels.cases import check_close, check_twins, masks, numbers
 from propreg.engine.activation import bias_relu
 from propreg.engine.kernels import halves
 
@@ -113,3 +113,25 @@ def test_gradients(relu: bool) -> None:
         check_twins(gated, lambda: bias_relu(torch.matmul(x, w), b), w, b)
     else:
         check_twins(lambda: halves.layer(known, w), lambda: torch.matmul(x, w), w)
+
+
+def numbered(x: Tensor) -> Tensor:
+    """The number of each element that is not 0, in the order of rows; the others' do not matter."""
+    places = (x != 0).flatten()
+    return (places.cumsum(0) - 1).int().view(x.shape)
+
+
+@pytest.mark.parametrize("width", halves.WIDTHS)
+def test_dropped(width: int) -> None:
+    x, w = numbers(150, 70, seed=1), numbers(REPLICAS, 70, width, seed=2).requires_grad_()
+    x[numbers(150, 70, seed=3) < 0.3] = 0
+    drawn, known = masks(REPLICAS), halves.fixed(x, numbered(x))
+    factors = torch.zeros(REPLICAS, 150, 70, device=x.device)
+    factors[:, x != 0] = drawn.factors(int((x != 0).sum()), torch.float32)
+    check_twins(lambda: halves.layer(known, w, masks=drawn), lambda: (factors * x) @ w, w)
+
+
+def test_nothing_is_dropped_from_elements_without_numbers() -> None:
+    x, w = halves.fixed(numbers(20, 40)), numbers(REPLICAS, 40, 16)
+    with pytest.raises(ValueError, match="numbered"):
+        halves.layer(x, w, masks=masks(REPLICAS))

@@ -10,25 +10,29 @@ from propreg.engine.kernels import halves
 
 # Compute capability and bytes of shared memory that a program may have there, by NVIDIA's tables.
 GPUS = {"A100": (80, 166_912), "RTX 30": (86, 101_376), "RTX 40": (89, 101_376), "H200": (90, 232_448)}
-POINTERS = ("x", "y", "x_largest", "y_largest", "bias", "out")
+POINTERS = {
+    **{"x": "*fp16", "y": "*fp16", "x_largest": "*fp32", "y_largest": "*fp32", "bias": "*fp32", "out": "*fp32"},
+    **{"numbers": "*i32", "keys": "*i32", "leasts": "*i16", "scale": "*fp64"},
+}
 
 
 @pytest.mark.skipif(not kernels.installed(), reason="Triton is not installed: there is nothing to compile")
 @pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="the interpreter compiles nothing")
+@pytest.mark.parametrize("drop", [False, True])
 @pytest.mark.parametrize("gpu", GPUS)
-def test_shared_memory(gpu: str) -> None:
+def test_shared_memory(gpu: str, drop: bool) -> None:
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
     capability, room = GPUS[gpu]
-    tile = halves.tile_for(room)
+    tile = halves.DROPPING if drop else halves.tile_for(room)
+    width, replicas = (128, 1) if drop else (64, 2)
     constants: dict[str, Any] = {  # in the order of the kernel's arguments
-        **{"PADDED": 7680, "LENGTH": 768, "WIDTH": 64, "REPLICAS": 2, "ROWS": tile.rows, "INNER": tile.inner},
-        **{"SHIFT": halves.SHIFT, "BIAS": True},
+        **{"PADDED": 7680, "LENGTH": 768, "WIDTH": width, "REPLICAS": replicas, "ROWS": tile.rows, "INNER": tile.inner},
+        **{"SHIFT": halves.SHIFT, "BIAS": not drop, "DROP": drop},
     }
-    kinds = dict(zip(POINTERS, ("*fp16", "*fp16", *["*fp32"] * 4), strict=True))
-    signature = {**kinds, "num_rows": "i32", "num_replicas": "i32", **dict.fromkeys(constants, "constexpr")}
+    signature = {**POINTERS, "num_rows": "i32", "num_replicas": "i32", **dict.fromkeys(constants, "constexpr")}
     places = list(signature)
     source = ASTSource(
         fn=halves._multiply,

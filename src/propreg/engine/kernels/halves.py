@@ -6,13 +6,16 @@ left out is float32's own error. With the largest number of a row (of a replica'
 2¹⁵, that precision holds down to 2⁻²⁸ of it. Tensor cores cut sums off instead of rounding them: they only add up a
 stretch of the inner dimension, and those sums are added with rounding. A replica with an infinite number or a NaN in
 its weights comes out without a finite number.
+
+Dropout of X costs a hash for each of its elements, next to the tensor cores' work: for features with many non-zeros far
+less than gathering a row of W for each one that is kept.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 # ruff: noqa: N803
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,6 +23,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from propreg.engine.dropout import Masks
+from propreg.engine.kernels._hash import keep, mask_settings
 from propreg.engine.kernels._triton import LAUNCH, jit, tiles, tl
 
 PADDING = 128  # rows and inner dimension come in multiples of it: no load needs a mask
@@ -39,9 +44,12 @@ class Tile(NamedTuple):
 
 # Measured on an H200, µs per replica forward and backward: Photo 4.3 + 3.8 (cuBLAS in float32: 16.0 + 15.6), Computers
 # 8.3 + 6.9 (30.1 + 31.5); splitting what changes takes 0.4 + 1.5 and 0.9 + 2.7. Largest error of Photo 1.5e-7 (4.5e-7).
-# That was with one scale for all of X; ``benchmarks/kernels.py`` measures them again.
+# That was with one scale for all of X; with one for each row an epoch's two products of Photo take 7.9 in all.
 TILE = Tile(rows=128, inner=64, warps=8, stages=3)
 SMALL = Tile(rows=128, inner=64, warps=8, stages=2)
+# 128 columns, elements of X dropped: Photo 15.6 + 19.8 (as sparse products: 35.6 + 47.4), Computers 27.6 + 35.5 (71.1 +
+# 96.6). Of twelve shapes those of 128 rows take 1.1 to 2.2 times as long.
+DROPPING = Tile(rows=64, inner=32, warps=4, stages=2)
 ROOM = 160_000  # bytes of shared memory that TILE may need; most GPUs that are not for data centres have 101,376
 
 
@@ -62,12 +70,14 @@ def _tile_on(device: torch.device) -> Tile:
 class Halves:
     """Matrices as high and low float16, filled up with zeros: data [B, 2, N′, M′], shape (N, M).
 
-    ``largest`` is the largest absolute value of each matrix [B], or of each row of the only one [N].
+    ``largest`` is the largest absolute value of each matrix [B], or of each row of the only one [N]. ``numbers`` are
+    those by which dropout knows the elements of the only one, int32 [N′, M′].
     """
 
     data: Tensor
     largest: Tensor
     shape: tuple[int, int]
+    numbers: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -78,37 +88,46 @@ class Fixed:
     across: Halves
 
 
-def fixed(x: Tensor) -> Fixed:
-    """Split a float32 matrix [N, M] once and for all."""
-    return Fixed(split(x.unsqueeze(0), by_rows=True), split(x.t().unsqueeze(0), by_rows=True))
+def fixed(x: Tensor, numbers: Tensor | None = None) -> Fixed:
+    """Split a float32 matrix [N, M] once and for all; for dropout with the number of each element, int32 [N, M]."""
+    along, across = (split(one.unsqueeze(0), by_rows=True) for one in (x, x.t()))
+    if numbers is None:
+        return Fixed(along, across)
+    return Fixed(_numbered(along, numbers), _numbered(across, numbers.t()))
 
 
-def fits(weight: Tensor) -> bool:
-    """Whether :func:`layer` takes these weights."""
-    return weight.dtype == torch.float32 and weight.shape[2] in WIDTHS and weight.shape[1] >= LEAST
+def _numbered(x: Halves, numbers: Tensor) -> Halves:
+    rows, columns = (wide - narrow for wide, narrow in zip(x.data.shape[2:], x.shape, strict=True))
+    return replace(x, numbers=torch.nn.functional.pad(numbers, (0, columns, 0, rows)).contiguous())
 
 
-def layer(x: Fixed, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """X W, or relu(X W + b), whose gradient must come as 0 where the output is.
+def fits(inner: int, width: int) -> bool:
+    """Whether :func:`layer` takes float32 weights [R, inner, width]."""
+    return width in WIDTHS and inner >= LEAST
+
+
+def layer(x: Fixed, weight: Tensor, bias: Tensor | None = None, masks: Masks | None = None) -> Tensor:
+    """X W, or relu(X W + b), whose gradient must come as 0 where the output is; with masks, of X dropped.
 
     Shape:
         x [N, M], weight [R, M, H], bias [R, H] → [R, N, H].
     """
-    out: Tensor = _Layer.apply(weight, bias, x)
+    out: Tensor = _Layer.apply(weight, bias, x, masks)
     return out
 
 
 class _Layer(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, x: Fixed) -> Tensor:
-        ctx.x, ctx.biased = x, bias is not None
-        return multiply(x.along, split(weight), bias)
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, x: Fixed, masks: Masks | None) -> Tensor:
+        ctx.x, ctx.biased, ctx.masks = x, bias is not None, masks
+        return multiply(x.along, split(weight), bias, masks)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         grad = grad.contiguous()
-        return multiply(ctx.x.across, split(grad)), grad.sum(1) if ctx.biased else None, None
+        to_weight = multiply(ctx.x.across, split(grad), None, ctx.masks)
+        return to_weight, grad.sum(1) if ctx.biased else None, None, None
 
 
 def split(x: Tensor, by_rows: bool = False) -> Halves:
@@ -129,18 +148,29 @@ def split(x: Tensor, by_rows: bool = False) -> Halves:
     return Halves(data, largest, (rows, columns))
 
 
-def multiply(x: Halves, y: Halves, bias: Tensor | None = None, tile: Tile | None = None) -> Tensor:
-    """X Y for one X [N, M], split by rows, and a batch of Y [R, M, H]; with a bias [R, H] relu(X Y + b)."""
-    tile = tile or _tile_on(y.data.device)
+def multiply(
+    x: Halves, y: Halves, bias: Tensor | None = None, masks: Masks | None = None, tile: Tile | None = None
+) -> Tensor:
+    """X Y for one X [N, M], split by rows, and a batch of Y [R, M, H]; with a bias [R, H] relu(X Y + b).
+
+    ``masks`` drop elements of X, which then has to have numbers.
+    """
+    if masks is not None and x.numbers is None:
+        raise ValueError("multiply can drop elements of X only where they are numbered: give fixed the numbers.")
+    tile = tile or (_tile_on(y.data.device) if masks is None else DROPPING)
     replicas, width = len(y.data), y.data.shape[3]
     rows, inner = x.data.shape[2:]
-    at_once = max(128 // width, 1)
+    at_once = max(128 // width, 1) if masks is None else 1
     out = y.largest.new_empty(replicas, x.shape[0], width)
+    blocks = tiles(x.shape[0], tile.rows), tiles(replicas, at_once)
+    dropping = (out, out, out) if masks is None else (masks.keys, masks.least, masks.scale)
     # The sizes are constants: loads are as wide as what a row's length is known to be a multiple of.
-    _multiply[tiles(x.shape[0], tile.rows), tiles(replicas, at_once)](
-        x.data, y.data, x.largest, y.largest, out if bias is None else bias.contiguous(), out, x.shape[0], replicas,
+    _multiply[blocks if masks is None else blocks[::-1]](
+        x.data, y.data, x.largest, y.largest, out if bias is None else bias.contiguous(), out,
+        out if x.numbers is None else x.numbers, *dropping, x.shape[0], replicas,
         PADDED=rows, LENGTH=inner, WIDTH=width, REPLICAS=at_once, ROWS=tile.rows, INNER=tile.inner,
-        SHIFT=SHIFT, BIAS=bias is not None, num_warps=tile.warps, **LAUNCH | {"num_stages": tile.stages},
+        SHIFT=SHIFT, BIAS=bias is not None, DROP=masks is not None,
+        num_warps=tile.warps, **LAUNCH | {"num_stages": tile.stages},
     )  # fmt: skip
     return out
 
@@ -177,20 +207,30 @@ def _split(
 
 @jit
 def _multiply(
-    x, y, x_largest, y_largest, bias, out, num_rows, num_replicas,
+    x, y, x_largest, y_largest, bias, out, numbers, keys, leasts, scale, num_rows, num_replicas,
     PADDED: tl.constexpr, LENGTH: tl.constexpr, WIDTH: tl.constexpr, REPLICAS: tl.constexpr, ROWS: tl.constexpr,
-    INNER: tl.constexpr, SHIFT: tl.constexpr, BIAS: tl.constexpr,
+    INNER: tl.constexpr, SHIFT: tl.constexpr, BIAS: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    if DROP:  # replicas side by side: what they share is more, X and its numbers, than their own
+        block, group = tl.program_id(1), tl.program_id(0)
+    else:
+        block, group = tl.program_id(0), tl.program_id(1)
+    row = block.to(tl.int64) * ROWS + tl.arange(0, ROWS)
     lane = tl.arange(0, REPLICAS * WIDTH)
-    column, wanted = lane % WIDTH, tl.program_id(1) * REPLICAS + lane // WIDTH
+    column, wanted = lane % WIDTH, group * REPLICAS + lane // WIDTH
     replica = tl.minimum(wanted, num_replicas - 1).to(tl.int64)
     inner = tl.arange(0, INNER)
-    x_place = x + row[:, None] * LENGTH + inner[None, :]
+    x_place = row[:, None] * LENGTH + inner[None, :]
     y_place = y + (replica * (2 * LENGTH * WIDTH) + column)[None, :] + inner[:, None] * WIDTH
+    k1, k2, least = 0, 0, 0
+    if DROP:
+        k1, k2, least = mask_settings(keys, leasts, group)
     sums = tl.zeros([ROWS, REPLICAS * WIDTH], tl.float32)
     for _ in range(0, LENGTH, INNER):
-        x_high, x_low = tl.load(x_place), tl.load(x_place + PADDED * LENGTH)
+        x_high, x_low = tl.load(x + x_place), tl.load(x + x_place + PADDED * LENGTH)
+        if DROP:
+            kept = keep(tl.load(numbers + x_place), k1, k2, least)
+            x_high, x_low = tl.where(kept, x_high, 0.0), tl.where(kept, x_low, 0.0)
         y_high, y_low = tl.load(y_place), tl.load(y_place + LENGTH * WIDTH)
         stretch = tl.dot(x_low, y_high)
         stretch = tl.dot(x_high, y_low, stretch) * (1 / (1 << SHIFT))
@@ -201,6 +241,8 @@ def _multiply(
     x_power = _power(_exponent(tl.load(x_largest + row, row < num_rows, other=1.0)))
     y_power = _power(_exponent(tl.load(y_largest + replica)))
     sums = sums * 2.0**-28 * (x_power[:, None] * y_power[None, :])
+    if DROP:
+        sums *= tl.load(scale + group).to(tl.float32)
     if BIAS:
         sums += tl.load(bias + replica * WIDTH + column)[None, :]
         sums = tl.where(sums < 0, 0.0, sums)  # NaN stays NaN
