@@ -22,6 +22,15 @@ def spread_relu(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
     return bias_relu(h if matrix is None else matrix(h), bias)
 
 
+def spread(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
+    """A h + bias, without A where there is none."""
+    if matrix is not None and kernels.usable(h, bias):
+        from propreg.engine.kernels import layer
+
+        return layer.propagate(matrix, h, bias, relu=False)
+    return (h if matrix is None else matrix(h)) + bias.unsqueeze(1)
+
+
 def bias_relu(h: Tensor, bias: Tensor) -> Tensor:
     """relu(h + bias) for h [R, N, H], which is overwritten, and bias [R, H]."""
     out: Tensor = _BiasRelu.apply(h, bias)  # type: ignore[no-untyped-call]

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from propreg.engine.activation import spread_relu
+from propreg.engine.activation import spread, spread_relu
 from propreg.engine.dropout import Masks, dropped_linear, two_dropped_linears
 from propreg.engine.features import Features
 from propreg.engine.sparse import Matrix
@@ -70,7 +70,7 @@ class Layers:
         last = self.spec.layers - 1
         for i in range(1, last + 1):
             h = dropped_linear(h, p[f"w{i}"], draw(f"hidden{i}"), rectified=True)
-            h = spread_relu(self.adjacency, h, p[f"b{i}"]) if i < last else self._output(h, p[f"b{i}"])
+            h = (spread_relu if i < last else spread)(self.adjacency, h, p[f"b{i}"])
         return h
 
     def finish_twice(self, p: Parameters, begun: Tensor, draws: tuple[Draw, Draw]) -> tuple[Tensor, Tensor] | None:
@@ -81,16 +81,13 @@ class Layers:
         both = two_dropped_linears(begun, p["w1"], first, second)
         if both is None:
             return None
-        z, source = self._output(both, p["b1"].repeat(1, 2)).chunk(2, -1)
+        z, source = spread(self.adjacency, both, p["b1"].repeat(1, 2)).chunk(2, -1)
         return z, source
 
     def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
         if masks is None and (self.fold or self.adjacency is None):
             return self.features.rectified(p["w0"], p["b0"])
         return spread_relu(self.adjacency, self.features(p["w0"], masks), p["b0"])
-
-    def _output(self, h: Tensor, bias: Tensor) -> Tensor:
-        return (h if self.adjacency is None else self.adjacency(h)) + bias.unsqueeze(1)
 
 
 class Appnp:
