@@ -111,13 +111,14 @@ def product(matrices: dict[torch.dtype, Matrix], width: int, transposed: bool, d
     return lambda: (matrix.multiply(x, transposed),)
 
 
-def dense(size: Size, backward: bool, dtype: torch.dtype, r: int) -> Work:
-    """Dense features times the first weights, and the gradient to these."""
-    features = object.__new__(Features)  # of which only the dense matrix is needed here
-    features.dense = numbers(1, size.nodes, size.features, dtype=dtype, seed=3)[0]
-    w = numbers(r, size.features, WIDTH, dtype=dtype).requires_grad_()
-    grad = numbers(r, size.nodes, WIDTH, dtype=dtype, seed=2)
-    return lambda: with_gradients(features(w), (w,), grad if backward else None)
+def dense(
+    known: dict[torch.dtype, Matrix], width: int, rate: float, backward: bool, dtype: torch.dtype, r: int
+) -> Work:
+    """Features with many non-zeros times the first weights, dropped or not, and the gradient to these."""
+    features, drawn = Features(known[dtype]), masks(r, rate) if rate else None
+    w = numbers(r, features.shape[1], width, dtype=dtype).requires_grad_()
+    grad = numbers(r, features.shape[0], width, dtype=dtype, seed=2)
+    return lambda: with_gradients(features(w, drawn), (w,), grad if backward else None)
 
 
 def linear(size: Size, backward: bool, dtype: torch.dtype, r: int) -> Work:
@@ -187,8 +188,11 @@ def cases(size: Size) -> Iterator[Case]:
     yield Case("Xᵀ dH", partial(product, x, WIDTH, True), wide * (n + f) + 8 * nnz, wide * nnz)
     if nnz > DENSE_FROM * n * f:
         moved = wide * (n + f) + 4 * n * f
-        yield Case("dense X W", partial(dense, size, False), moved)
-        yield Case("dense X W with backward", partial(dense, size, True), 2 * moved)
+        yield Case("dense X W", partial(dense, x, WIDTH, 0.0, False), moved)
+        yield Case("dense X W with backward", partial(dense, x, WIDTH, 0.0, True), 2 * moved)
+        moved = heads * (n + f) + 4 * n * f
+        dropped = partial(dense, x, HEADS * PER_HEAD, 0.6, True)
+        yield Case("dropped dense X W with backward", dropped, 2 * moved, repeats=1)
     yield Case("Â H", partial(product, a, WIDTH, False), wide * 2 * n + 8 * e, wide * e)
     yield Case("Â Z", partial(product, a, c, False), cell * c * 2 * n + 8 * e, cell * c * e)
     yield Case("dropped linear", partial(linear, size, False), wide * n + cell * c * (n + WIDTH))

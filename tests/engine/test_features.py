@@ -37,7 +37,7 @@ def written_out(found: Graph) -> Tensor:
 
 
 def features(found: Graph) -> Features:
-    return Features(found, CPU, torch.float64)
+    return Features.of(found, CPU, torch.float64)
 
 
 def masks(rates: list[float], epoch: int = 1) -> Masks:

@@ -25,7 +25,22 @@ MOST_FILLED = 2**27
 class Features:
     """X, and with dropout a copy of its non-zeros per replica: ``features(w, masks)`` is [R, N, H]."""
 
-    def __init__(self, graph: Graph, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix, self.shape = matrix, matrix.pattern.shape
+        size, values = self.shape[0] * self.shape[1], matrix.values
+        share = matrix.pattern.nnz / max(size, 1)
+        cores = values.dtype == torch.float32 and kernels.usable(values)
+        bags = values.dtype == torch.float32 and values.device.type == "cpu" and has_bags() and not cores
+        self._always = share > (DENSE_FROM_BAGS if bags else DENSE_FROM)
+        self._on_cores = cores and (self._always or (share > DENSE_ON_CORES and size <= MOST_FILLED))
+        self.dense: Tensor | None = None
+        if (self._always or self._on_cores) and not self._repeats():
+            self.dense = values.new_zeros(self.shape)
+            self.dense[matrix.pattern.row, matrix.pattern.col] = values
+
+    @staticmethod
+    def of(graph: Graph, device: torch.device, dtype: torch.dtype) -> "Features":
+        """Those of a graph."""
         x = graph.x
         if not isinstance(x, SparseFeatures):
             dense = torch.from_numpy(x)
@@ -35,17 +50,7 @@ class Features:
             counts = torch.from_numpy(x.indptr).diff()
             row = torch.repeat_interleave(torch.arange(x.shape[0]), counts)
             col, values, shape = torch.from_numpy(x.indices).long(), torch.from_numpy(x.filled()), x.shape
-        self.matrix = Matrix(row.to(device), col.to(device), values.to(device, dtype), shape)
-        self.shape = shape
-        share = len(row) / max(shape[0] * shape[1], 1)
-        bags = device.type == "cpu" and has_bags() and dtype == torch.float32
-        cores = dtype == torch.float32 and kernels.usable(self.matrix.values)
-        self._always = share > (DENSE_FROM_BAGS if bags and not cores else DENSE_FROM)
-        self._on_cores = cores and (self._always or (share > DENSE_ON_CORES and shape[0] * shape[1] <= MOST_FILLED))
-        self.dense: Tensor | None = None
-        if (self._always or self._on_cores) and not self._repeats():
-            self.dense = torch.zeros(shape, dtype=dtype, device=device)
-            self.dense[self.matrix.pattern.row, self.matrix.pattern.col] = self.matrix.values
+        return Features(Matrix(row.to(device), col.to(device), values.to(device, dtype), shape))
 
     def propagated(self, adjacency: Matrix) -> "Features":
         """ÂX in place of X, for dense features: the first propagation is then paid once, not every epoch."""

@@ -27,7 +27,7 @@ class Problem:
         self.digest = graph_digest(graph)
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
         self.y = torch.from_numpy(graph.y).to(device)
-        self.features = Features(graph, device, dtype)
+        self.features = Features.of(graph, device, dtype)
         self._edges = torch.from_numpy(graph.edge_index)
         self._edge_weight = None if graph.edge_weight is None else torch.from_numpy(graph.edge_weight)
 
