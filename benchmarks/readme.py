@@ -70,7 +70,7 @@ def limits(results: Results) -> str:
     fewest = {s.key: s.y[0] for panel in figure.panels[:1] for s in panel.series}
     return (
         "**It does not always help.** Neighbours must tend to share a class, μ must be tuned, and too much of it\n"
-        f"hurts: a GCN on Cora falls from {plain:.1f} to {strongest:.1f} % at μ = 1, and with 5 labels per class from "
+        f"hurts: a GCN on Cora falls from {plain:.1f} to {strongest:.1f} % at μ = 1, and with 35 random labels from "
         f"{fewest['plain']:.1f} to {fewest['preg-reference']:.1f} % at the best of\nμ = 0.2, 0.4 … 1 "
         "(`propreg figure fig-strength`, `fig-training-nodes`). `fit` and `propreg run` therefore train the\n"
         "plain model beside it, and give you that one where it wins."

@@ -166,16 +166,27 @@ FORKS = {
 }
 
 
+def against_paper(results: Results, method: str) -> dict[str, float]:
+    """A GCN with a change of the paper preset against the preset itself, in points by dataset, each with its own μ.
+
+    Both pick from the same strengths, where the paper preset was trained with all that the change has.
+    """
+    base, changed = (
+        {c.line.dataset: c for c in curves("ablation", name, results) if c.line.model == "gcn" and not c.line.variant}
+        for name in ("preg-paper", method)
+    )
+    return {
+        name: each.picked.test - base[name].at(point.mu for point in each.points).picked.test
+        for name, each in changed.items()
+        if name in base
+    }
+
+
 def forks(results: Results) -> str:
     """What each change of the paper preset does, as far as the ablation is recorded."""
-    paper = {c.line.dataset: c.picked.test for c in curves("ablation", "preg-paper", results)}
     rows = []
     for method, name in FORKS.items():
-        apart = [
-            c.picked.test - paper[c.line.dataset]
-            for c in curves("ablation", method, results)
-            if c.line.dataset in paper
-        ]
+        apart = against_paper(results, method).values()
         said = f"{points_of(fmean(apart))} points" if apart else "not recorded"
         rows.append([name, said, f"{len(apart)} of {len(DATASETS)}"])
     return table(["change", "GCN", "datasets"], rows)
@@ -186,17 +197,12 @@ def annealing(results: Results) -> str:
     said = []
     for method, name in (("preg-annealed", "annealing"), ("preg-threshold_0_1", "a threshold of 0.1"),
                          ("preg-threshold_0_5", "a threshold of 0.5")):  # fmt: skip
-        paper = {c.line.dataset: c.picked.test for c in curves("ablation", "preg-paper", results)}
-        apart = [
-            f"{points_of(c.picked.test - paper[c.line.dataset])} on {DATASETS[c.line.dataset]}"
-            for c in curves("ablation", method, results)
-            if c.line.dataset in paper
-        ]
+        apart = [f"{points_of(change)} on {DATASETS[at]}" for at, change in against_paper(results, method).items()]
         if apart:
-            said.append(f"{name} changed a GCN's accuracy, against a constant μ, by {_listed(apart)} points")
+            said.append(f"{_listed(apart)} with {name}")
     if not said:
         return "Neither is in our records yet, so that we advise neither for nor against them."
-    return "In our records so far, " + "; ".join(said) + "."
+    return f"In our records so far the accuracy of a GCN, in points against a constant μ: {'; '.join(said)}."
 
 
 def _listed(words: list[str]) -> str:

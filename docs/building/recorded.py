@@ -1,10 +1,11 @@
 """Reading the recorded runs: lines of the study's experiments, and what of them is complete."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from propreg.statistics import Difference, paired, summarise
 from propreg.study.experiment import Line, load_experiment
+from propreg.study.render import decimals
 from propreg.study.results import Results
 from propreg.study.table import pick
 
@@ -39,6 +40,12 @@ class Curve:
         """The strength with the best test accuracy."""
         return self.points[pick([point.test for point in self.points])]
 
+    def at(self, strengths: Iterable[float]) -> "Curve":
+        """Only these strengths of it, where it has them all; else the whole."""
+        wanted = set(strengths)
+        mine = tuple(point for point in self.points if point.mu in wanted)
+        return Curve(self.line, mine) if len(mine) == len(wanted) else self
+
     @property
     def helping(self) -> list[Point]:
         """Where the 95 % interval of the difference lies above 0."""
@@ -70,10 +77,10 @@ def points_of(value: float) -> str:
     """A difference with its sign, to a tenth of a point.
 
     Example:
-        >>> points_of(-17.06), points_of(0.04)
-        ('−17.1', '+0.0')
+        >>> points_of(-17.06), points_of(-0.04)
+        ('−17.1', '0.0')
     """
-    return f"{value:+.1f}".replace("-", "−")
+    return decimals(value, 1, sign=True).replace("-", "−")
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

@@ -14,6 +14,7 @@ from building.numbers import (
     PRESETS,
     SENTENCES,
     SIZES,
+    against_paper,
     ends,
     presets,
     provenance,
@@ -25,8 +26,11 @@ from propreg.cli.app import app
 from propreg.data.catalog import NODE_SETS
 from propreg.data.nodes import load_node_graph
 from propreg.data.stats import homophily
+from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS
 from propreg.study.results import Results
+from propreg.study.render import MARGIN
+from propreg.study.table import table_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -161,6 +165,35 @@ def test_presets_neither_is_ahead_everywhere(results: Results) -> None:
     cells = [float(points_of_row[-1].replace("−", "-")) for points_of_row in rows_of(presets(results))]
     assert min(cells) < 0 < max(cells)
     assert np.abs(cells).mean() < 0.5
+
+
+def test_study_the_margin_is_larger_than_some_gains(table1: dict[tuple[str, str], Curve]) -> None:
+    gains = {place: each.picked.difference.mean for place, each in table1.items() if place[1] != "mlp"}
+    small = {dataset for dataset, _ in gains if max(gains[dataset, model] for model in ("gcn", "gat")) < MARGIN}
+    assert small == {"pubmed", "cs", "physics"}
+
+
+def test_a_change_that_is_none_changes_nothing(results: Results) -> None:
+    """The paper preset is in the ablation for other models and settings too: none of these may stand in for GCN."""
+    assert set(against_paper(results, "preg-paper").values()) == {0.0}
+
+
+@pytest.mark.parametrize("method", ["preg-sym", "preg-paper_squared_error", "preg-annealed"])
+def test_changes_are_those_of_the_table(results: Results, method: str) -> None:
+    experiment = load_experiment("ablation")
+    preset = next(line.method.preset for line in experiment.lines if line.method.name == method)
+    rows = {
+        (row.dataset, row.preset): row
+        for row in table_rows(experiment, results)
+        if row.model == "gcn" and row.selection == "validation" and row.mean is not None
+    }
+    found = against_paper(results, method)
+    assert found
+    for dataset, change in found.items():
+        mine, base = rows[dataset, preset].mean, rows[dataset, "paper"].mean
+        assert mine is not None
+        assert base is not None
+        assert change == pytest.approx(mine - base, abs=0.6)  # the table picks the paper preset's μ from more strengths
 
 
 def rows_of(table: str) -> list[list[str]]:

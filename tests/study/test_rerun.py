@@ -17,7 +17,7 @@ from propreg.study.recorded import Exported, open_recorded
 from propreg.study.rerun import Step, rerun
 from propreg.study.runner import reproduce
 from propreg.study.store import Store
-from propreg.study.training import Trainer
+from propreg.study.training import CPU_GROUP, Trainer
 from study.sweeping import MadeUp, batches, exported, made_up
 
 
@@ -63,6 +63,43 @@ def test_a_difference_is_judged_by_the_seeds(tmp_path: Path, by: int, passed: bo
         assert found.as_json()["difference"] == pytest.approx(by / 1000)
 
 
+@pytest.mark.parametrize("by", [-900, 900])
+def test_a_record_that_is_far_off_is_no_excuse_for_itself(tmp_path: Path, by: int) -> None:
+    """Among five seeds one value alone is at most 2.24 of their standard deviations away, whatever it is."""
+    batch = batches()[0]
+    wanted = batch.runs[2]
+    family = [run for run in batch.runs if (run.cell, run.split) == (wanted.cell, wanted.split)]
+    with Store(tmp_path / "store.sqlite") as store:
+        session = store.begin_session({})
+        for i, run in enumerate(family):
+            good = replace(made_up(run), test=500 + i)
+            store.add(Record(run, replace(good, test=500 + by // 2) if run is wanted else good, batch.id), session)
+        assert len(family) > 2
+        assert not rerun(store, wanted.key, cast(Any, Fixed(500)), alone=True).passed
+        assert rerun(store, family[0].key, cast(Any, Fixed(501)), alone=True).passed
+
+
+class Fixed(MadeUp):
+    """The same result for all."""
+
+    def __init__(self, test: int) -> None:
+        super().__init__()
+        self.test = test
+
+    def train(self, batch: Batch, stop: Callable[[], bool], known: Set[str] = frozenset()) -> Iterator[Record]:
+        """So many nodes right."""
+        for record in super().train(batch, stop, known):
+            yield replace(record, outcome=replace(record.outcome, test=self.test))
+
+
+def test_on_a_cpu_only_its_own_program_is_trained_again(tmp_path: Path) -> None:
+    batch, steps = batches()[5], list[Step]()
+    with Store(tmp_path / "store.sqlite") as store:
+        reproduce([batch], store, lambda: Trainer("cpu"))
+        assert rerun(store, batch.runs[7].key, Trainer("cpu"), tell=steps.append).equal
+    assert steps[-1].done <= CPU_GROUP < len(batch.runs)
+
+
 def test_an_imported_run_finds_its_batch_by_the_experiments(tmp_path: Path) -> None:
     batch = random.Random(1).choice(batches())
     with Store(tmp_path / "store.sqlite") as store:
@@ -71,6 +108,7 @@ def test_an_imported_run_finds_its_batch_by_the_experiments(tmp_path: Path) -> N
         found = rerun(store, batch.runs[0].key, cast(Any, shifted))
         assert (found.in_batch, shifted.sizes) == (True, [20])
         assert not found.passed, "there is no other seed to judge by"
+        assert "fewer than two other seeds" in found.sentence()
         store.add(Record(batch.runs[1], made_up(batch.runs[1]), "elsewhere"), 1)
         assert not rerun(store, batch.runs[1].key, cast(Any, Shifted(0))).in_batch
 
@@ -117,7 +155,7 @@ def test_every_epoch_and_run_is_told(tmp_path: Path) -> None:
     assert [step.epochs for step in steps] == list(range(len(steps)))
     assert len(steps) > 10
     assert steps[-1].done > 0
-    assert first_line(steps[0], alone=False).startswith("Training 20 runs, the batch that it was recorded in; --alone")
+    assert first_line(steps[0], alone=False).startswith("Training it in its batch of 20 runs, on a CPU with the few")
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:

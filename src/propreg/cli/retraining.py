@@ -27,7 +27,7 @@ class Retraining:
             typer.echo(first_line(step, self.alone), err=True)
         elif can_change() and time.monotonic() - self.last >= OFTEN:
             self.last, self.shown = time.monotonic(), True
-            sys.stderr.write(f"{CLEAR}{step.done} of {step.runs} runs done, {step.epochs:,} epochs so far")
+            sys.stderr.write(f"{CLEAR}{step.done} runs done, {step.epochs:,} epochs so far")
             sys.stderr.flush()
 
     def __enter__(self) -> "Retraining":
@@ -48,5 +48,6 @@ def first_line(step: "Step", alone: bool) -> str:
     if step.runs == 1:
         return "Training the run alone: the batch that it was trained in is not known."
     return (
-        f"Training {step.runs} runs, the batch that it was recorded in; --alone trains this run only, which is quicker."
+        f"Training it in its batch of {step.runs} runs, on a CPU with the few that are one program with it; "
+        "--alone trains it by itself, which is quicker."
     )

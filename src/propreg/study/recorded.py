@@ -20,7 +20,7 @@ class Recorded(Protocol):
 
     def members(self, batch: str) -> list[str]: ...
 
-    def tests(self, cell: str, split: int) -> list[float]: ...
+    def tests(self, cell: str, split: int, but: int) -> list[float]: ...
 
 
 class Exported:
@@ -55,9 +55,10 @@ class Exported:
         """None: exports name batches but not their members, which the experiments know."""
         return []
 
-    def tests(self, cell: str, split: int) -> list[float]:
-        """Test accuracies of a cell on a split, as fractions, one per seed."""
-        return [out.test / out.test_of for text, at, _, out, _ in self._results.runs(cell) if at == split]
+    def tests(self, cell: str, split: int, but: int) -> list[float]:
+        """Test accuracies of a cell on a split, as fractions, of every seed but one."""
+        runs = self._results.runs(cell)
+        return [out.test / out.test_of for _, at, seed, out, _ in runs if at == split and seed != but]
 
 
 def open_recorded(store: Path, results: Path | None, usual: Path | None = None) -> "Store | Exported":

@@ -36,7 +36,8 @@ NOTES = (
     "five splits cannot go below 1/16; won: the share of paired runs that are better. Better or worse can be told only "
     "where the interval of the difference leaves out 0 and all splits agree (p at its smallest).",
     f"Verdict: reproduced where the difference to the paper is surely within ±{MARGIN:g} point, higher or lower where "
-    "it is not and is surely not 0, else cannot tell; incomplete where runs are missing.",
+    "it is not and is surely not 0, else cannot tell; incomplete where runs are missing. A method may add less than that "
+    "margin: an accuracy that is reproduced is not yet a gain that is.",
 )
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from propreg.study.training import Trainer
 
 LIMIT = 3.0
-"""Standard deviations between seeds of the same split that another machine or batch may be away."""
+"""Standard deviations between the other seeds of the same split that another machine or batch may be away."""
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """A run trained again. ``between_seeds`` is the standard deviation of test accuracy between seeds of its split."""
+    """A run trained again. ``between_seeds`` is the standard deviation of test accuracy between the other seeds."""
 
     record: Record
     again: Outcome
@@ -54,10 +54,11 @@ class Rerun:
             return f"{start} the same to the last node, {100 * self.again.test / self.again.test_of:.2f} % on test."
         apart = f"{start} {100 * self.difference:+.2f} points on test"
         if self.between_seeds is None:
-            return f"{apart}; no other seed of its split is stored to judge that by."
+            return f"{apart}; fewer than two other seeds of its split are stored to judge that by."
         verdict = "within" if self.passed else "beyond"
         return (
-            f"{apart}, {verdict} {LIMIT:g} standard deviations between seeds ({100 * self.between_seeds:.2f} points)."
+            f"{apart}, {verdict} {LIMIT:g} standard deviations between the other seeds of its split "
+            f"({100 * self.between_seeds:.2f} points)."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -115,7 +116,8 @@ def rerun(
         return False
 
     found = None
-    for each in crew.train(training, epoch):
+    others = {run.key for run in training.runs} - {record.run.key}
+    for each in crew.train(training, epoch, others):
         step = replace(step, done=step.done + 1)
         if each.run.key == record.run.key:
             found = each.outcome
@@ -145,5 +147,6 @@ def _relatives(run: Run) -> list[Run]:
 
 
 def _between_seeds(recorded: Recorded, run: Run) -> float | None:
-    found = recorded.tests(run.cell.text, run.split)
-    return float(np.std(found)) if len(found) > 1 else None
+    """Without the run itself: with it, a record that is far off would be its own excuse."""
+    others = recorded.tests(run.cell.text, run.split, run.seed)
+    return float(np.std(others, ddof=1)) if len(others) > 1 else None

@@ -242,12 +242,13 @@ class Store:
         text, split, seed, *out, batch = rows[0]
         return Record(Run(Cell.from_text(text), split, seed), Outcome(*out), batch)
 
-    def tests(self, cell: str, split: int) -> list[float]:
-        """Test accuracies of a cell on a split, as fractions, one per seed."""
+    def tests(self, cell: str, split: int, but: int) -> list[float]:
+        """Test accuracies of a cell on a split, as fractions, of every seed but one."""
         with self.reading():
             rows = self.db.execute(
-                "SELECT test * 1.0 / test_of FROM runs JOIN cells ON cells.id = cell WHERE text = ? AND split = ?",
-                (cell, split),
+                "SELECT test * 1.0 / test_of FROM runs JOIN cells ON cells.id = cell"
+                " WHERE text = ? AND split = ? AND seed != ? ORDER BY seed",
+                (cell, split, but),
             ).fetchall()
         return [value for (value,) in rows]
 

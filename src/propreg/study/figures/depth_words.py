@@ -11,6 +11,7 @@ from propreg.study.figures.equivalent import Reading
 from propreg.study.figures.measured import Place
 
 NAMES = {"omega": "ω", "scale-free": "scale-free ω"}
+DEPTHS = 3  # GCNs of 2, 3 and 4 layers
 
 
 def found_for(
@@ -35,7 +36,7 @@ def _with_depth(name: str, what: str, levels: Mapping[int, Runs]) -> str:
     falls = bool((np.diff(list(means.values())) < 0).all())
     said = words.listed([f"{value:.3g} with {layers}" for layers, value in means.items()])
     verb = "falls" if falls else "does not keep falling"
-    return f"{name}: {NAMES[what]} {verb} with more layers ({said}), {words.agrees(falls)}."
+    return f"{name}: {NAMES[what]} {verb} with more layers ({said}), {words.agrees(falls, len(levels) == DEPTHS)}."
 
 
 def _with_strength(name: str, method: str, what: str, places: Sequence[Place]) -> str:
@@ -59,14 +60,18 @@ def _accuracy(name: str, method: str, places: Sequence[Place], reading: Reading)
     means = [float(runs.mean()) for _, runs in known]
     best = int(np.argmax(np.round(means, 9)))
     mu, runs = known[best]
-    text = f"{name}, {words.method(method)}: accuracy is best at μ = {mu:g} with {words.percent(means[best])}"
+    shape = "falls" if not best else "rises" if best == len(known) - 1 else "rises and then falls"
+    text = (
+        f"{name}, {words.method(method)}: accuracy {shape} with μ, {words.agrees(0 < best < len(known) - 1)}; it is best "
+        f"at μ = {mu:g} with {words.percent(means[best])}"
+    )
     if best:
         text += f", {words.points(paired(runs, known[0][1]))} to the plain model"
     if best < len(known) - 1:
         text += f", and {words.points(paired(known[-1][1], runs))} from there to μ = {known[-1][0]:g}"
     worth = dict(zip(reading.strengths, reading.depths, strict=True)).get(mu)
     if worth is not None:
-        text += f"; by scale-free ω that is a {worth:.1f}-layer GCN"
+        text += f"; by scale-free ω that is a {worth:.1f}-layer GCN, {words.agrees(2 < worth < 3)}"
     elif reading.why:
         text += f"; the depth it is worth: {reading.why}"
     return text + "."

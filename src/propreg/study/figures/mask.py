@@ -122,7 +122,8 @@ def _found(model: str, datasets: list[str], curves: dict[tuple[str, str], list[P
         early = {d: _reached(curves[d, model]) for d in whole}
         few = sorted(early.values())
         out.append(
-            f"{name}: where the interval is above 0, {100 * NEAR:.0f} % of the gain is there at α = {few[0]:g}"
+            f"{name}: where the interval is above 0 and every α recorded ({len(whole)} of {len(surely)} datasets), "
+            f"{100 * NEAR:.0f} % of the gain is there at α = {few[0]:g}"
             + (f" to {few[-1]:g}" if few[-1] > few[0] else "")
             + f" (middle {few[len(few) // 2]:g}), after which more nodes change little."
         )
