@@ -157,6 +157,7 @@ class Reference:
             return propreg.confidence_penalty(z, mask=self.train if m.nodes == "train" else None, variant=m.variant)
         source = self.twin() if m.second_pass else None
         options: Any = {"phi": m.phi, "norm": m.norm, "add_self_loops": m.add_self_loops, "detach": m.detach}
+        options["reduction"] = m.reduction
         if m.phi_scale == 1:
             return propreg.preg(z, self.graph, source=source, mask=self.mask, threshold=m.threshold, **options)
         scaled = m.phi_scale * propreg.preg(z, self.graph, source=source, mask=self.mask, **options)

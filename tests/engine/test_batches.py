@@ -56,7 +56,11 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
     assert threading.active_count() == alive
 
 
-def test_memory_that_runs_out_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [torch.OutOfMemoryError("no memory left"), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")],
+)
+def test_memory_that_runs_out_loses_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     sizes: list[int] = []
 
     def small_memory(*args: Any, **options: Any) -> Any:
@@ -65,7 +69,7 @@ def test_memory_that_runs_out_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         results = train(*args, **options)
         yield next(results)  # one is handed out before memory runs out
         if len(runs) > 3:
-            raise torch.OutOfMemoryError("no memory left")
+            raise error
         yield from results
 
     monkeypatch.setattr(engine_batches, "train", small_memory)

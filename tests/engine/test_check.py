@@ -35,6 +35,13 @@ def problem(**parts: Any) -> Problem:
         ({"method": Method("preg", phi="cross_entropie")}, "Did you mean 'cross_entropy'"),
         ({"method": Method("preg", schedule="cosine")}, "schedule must be one of"),  # type: ignore[arg-type]
         ({"method": Method("laplacian", variant="official", reduction="sum")}, "no other reduction"),
+        ({"method": Method("laplacian", threshold=0.1)}, "threshold means nothing for laplacian, but 0.1 came"),
+        ({"method": Method("confidence_penalty", detach="self")}, "detach means nothing for confidence_penalty"),
+        ({"method": Method("label_smoothing", second_pass=True)}, "second_pass means nothing for label_smoothing"),
+        ({"method": Method("preg", variant="official")}, "variant means nothing for preg"),
+        ({"method": Method("preg", threshold=0.1, reduction="sum")}, "does not go with reduction='sum'"),
+        ({"replicas": [Replica(patience=-1)]}, "patience must be a whole number of at least 0, but -1 came"),
+        ({"replicas": [Replica(patience=1.5)]}, "patience must be a whole number"),  # type: ignore[arg-type]
         ({"protocol": Protocol(max_epochs=0)}, "max_epochs must be a whole number of at least 1"),
         ({"protocol": Protocol("lenient")}, "rule must be one of"),  # type: ignore[arg-type]
         ({"replicas": [Replica(split="7")]}, "split must be one of '0'"),
@@ -59,6 +66,36 @@ def test_a_part_of_the_split_without_nodes(part: str) -> None:
     empty = problem(**{part: np.zeros(NODES, np.bool_)})
     with pytest.raises(ValueError, match=f"no {part} nodes"):
         list(train_all(empty, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
+
+
+@pytest.mark.parametrize("part", ["train", "val", "test"])
+def test_a_node_without_a_class_cannot_be_judged(part: str) -> None:
+    found = problem()
+    node = int(np.flatnonzero(getattr(found.splits["0"], part))[1])
+    found.graph.y[node] = -1
+    with pytest.raises(ValueError, match=rf"split '0' has {part} node {node}, which has no class \(y = -1\)"):
+        list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
+
+
+def test_the_official_laplacian_knows_no_edge_weights() -> None:
+    found = problem()
+    weights = np.full(found.graph.edge_index.shape[1], 2.0, np.float32)
+    weighted = Problem(replace(found.graph, edge_weight=weights), found.splits, torch.device("cpu"))
+    with pytest.raises(ValueError, match="knows no edge weights"):
+        weighted.regulariser(Method("laplacian", variant="official"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("batch", 0), ("batch", -1), ("workers", -1)])
+def test_options_that_would_train_nothing(name: str, value: int) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1 or None, but {value} came"):
+        list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), Options(**{name: value})))
+
+
+def test_whole_numbers_of_numpy() -> None:
+    asked = Replica(seed=np.int64(3), patience=np.int64(5)), Model(hidden=np.int64(8)), Protocol(max_epochs=np.int64(4))  # type: ignore[arg-type]
+    (numpys,) = train_all(problem(), asked[1], Method(), [asked[0]], asked[2])
+    (ours,) = train_all(problem(), Model(hidden=8), Method(), [Replica(seed=3, patience=5)], Protocol(max_epochs=4))
+    assert (numpys[1].val, numpys[1].test, numpys[1].epoch) == (ours[1].val, ours[1].test, ours[1].epoch)
 
 
 def test_leaving_early_does_not_wait_for_runs_without_an_end() -> None:

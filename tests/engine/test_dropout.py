@@ -125,6 +125,10 @@ def test_a_rate_of_1_leaves_nothing_and_no_infinity(rate: float) -> None:
     assert int((factors != 0).sum()) <= 2
 
 
+def test_a_rate_of_1_drops_everything() -> None:
+    assert not masks([1.0]).factors(300_000, torch.float64).any()
+
+
 def test_each_replica_has_its_own_rate() -> None:
     rates = [0.0, 0.2, 0.5, 0.8]
     together = masks(rates).factors(1001, torch.float64)

@@ -97,6 +97,8 @@ OTHERS = [
     ("odd", Method("preg", add_self_loops=True, phi="kl")),
     ("dense", Method("preg", phi="kl", phi_scale=0.25)),
     ("odd", Method("preg", phi="kl", phi_scale=0.25, threshold=0.01)),
+    ("dense", Method("preg", reduction="sum")),
+    ("odd", Method("preg", reduction="sum", phi="squared_error", second_pass=True)),
     ("dense", Method("laplacian")),
     ("odd", Method("laplacian")),
     ("odd", Method("laplacian", reduction="sum")),
@@ -157,6 +159,19 @@ def test_the_first_layer_is_one_layer_however_deep_the_model() -> None:
     replicas = [replace(r, weight_decay=0.3) for r in ALL_NODES]
     protocol = Protocol(weight_decay_scope="first")
     check_follows(problem(), replace(GCN, layers=12), Method(), replicas, protocol, epochs=10)
+
+
+def test_a_sum_over_some_nodes() -> None:
+    replicas = [replace(r, strength=0.02 * r.strength) for r in SOME_NODES]
+    check_follows(problem(), GCN, Method("preg", reduction="sum"), replicas)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "appnp"])
+def test_an_edge_that_is_listed_twice_counts_twice(name: str) -> None:
+    graph = sample("plain")
+    twice = replace(graph, edge_index=np.concatenate([graph.edge_index, graph.edge_index[:, ::3]], 1))
+    found = Problem(twice, splits("plain"), torch.device("cpu"), torch.float64)
+    check_follows(found, {"gcn": GCN, **MODELS}[name], Method.preset("paper"), gentle(ALL_NODES), epochs=40)
 
 
 @pytest.mark.parametrize("name", ["gcn", "gat", "appnp"])

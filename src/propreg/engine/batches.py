@@ -48,6 +48,10 @@ def train_all(
     Closing it ends what is still training.
     """
     options = options or Options()
+    for name in ("batch", "workers"):
+        asked = getattr(options, name)
+        if asked is not None and asked < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1 or None, but {asked!r} came.")
     size = options.batch or replicas_that_fit(problem, model, method)
     numbers = list(range(len(replicas)))
     groups = [numbers[i : i + size] for i in range(0, len(numbers), size)]
@@ -91,8 +95,8 @@ class _Job:
                 done.add(group[place])
                 yield group[place], result
             return
-        except torch.OutOfMemoryError:
-            if len(group) == 1:
+        except RuntimeError as error:
+            if len(group) == 1 or not _out_of_memory(error):
                 raise
         torch.cuda.empty_cache()
         rest = [number for number in group if number not in done]
@@ -118,6 +122,11 @@ class _Job:
             stop=self.stopped,
             check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
         )
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    """On a CPU torch says so in words only."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _cores() -> int:

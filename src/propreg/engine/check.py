@@ -1,7 +1,12 @@
 """What a batch may be asked to train: every setting is looked at before anything is trained."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from numbers import Integral
 from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
 
 from propreg import _errors
 from propreg._phi import PHIS
@@ -9,10 +14,35 @@ from propreg.data.graph import Split
 from propreg.engine.spec import Method, MethodName, Model, ModelName, Protocol, Replica
 
 
+# What each method has: other options would be ignored.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "plain": (),
+    "label_smoothing": ("schedule",),
+    "confidence_penalty": ("variant", "nodes", "schedule"),
+    "laplacian": ("variant", "reduction", "schedule"),
+    "preg": (
+        "phi",
+        "norm",
+        "add_self_loops",
+        "detach",
+        "threshold",
+        "phi_scale",
+        "second_pass",
+        "reduction",
+        "schedule",
+    ),
+}
+
+
 def check(
-    model: Model, method: Method, replicas: Sequence[Replica], protocol: Protocol, splits: Mapping[str, Split]
+    model: Model,
+    method: Method,
+    replicas: Sequence[Replica],
+    protocol: Protocol,
+    splits: Mapping[str, Split],
+    y: NDArray[np.int64],
 ) -> None:
-    """Refuse settings that mean nothing, in one sentence each."""
+    """Refuse settings that mean nothing, in one sentence each; ``y`` are the nodes' classes, −1 where there is none."""
     _model(model)
     _method(method)
     _errors.one_of("rule", protocol.rule, ("official", "strict"))
@@ -24,8 +54,14 @@ def check(
         _replica(replica, method, splits)
     for name in {replica.split for replica in replicas}:
         for part in ("train", "val", "test"):
-            if not getattr(splits[name], part).any():
+            nodes = getattr(splits[name], part)
+            if not nodes.any():
                 raise ValueError(f"split {name!r} has no {part} nodes: each part needs at least one.")
+            if (y[nodes] < 0).any():
+                node = int(np.flatnonzero(nodes & (y < 0))[0])
+                raise ValueError(
+                    f"split {name!r} has {part} node {node}, which has no class (y = {y[node]}): leave it out."
+                )
 
 
 def _model(model: Model) -> None:
@@ -50,6 +86,12 @@ def _method(method: Method) -> None:
     _errors.one_of("nodes", method.nodes, ("train", "all"))
     if method.detach is not None:
         _errors.one_of("detach", method.detach, ("self", "neighbours"), " or None")
+    for option in fields(Method):
+        asked = getattr(method, option.name)
+        if option.name != "name" and option.name not in OPTIONS[method.name] and asked != option.default:
+            raise ValueError(f"{option.name} means nothing for {method.name}, but {asked!r} came: leave it out.")
+    if method.threshold is not None and method.reduction != "mean":
+        raise ValueError("threshold hinges the mean, max(0, mean − τ), and does not go with reduction='sum'.")
     if method.name == "laplacian" and method.variant == "official" and method.reduction != "mean":
         raise ValueError("the official Laplacian has no other reduction than 'mean'.")
 
@@ -58,6 +100,7 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
     _errors.one_of("split", replica.split, splits)
     _share("dropout", replica.dropout)
     _share("unmask", replica.unmask)
+    _least("patience", replica.patience, 0)
     for name in ("strength", "lr", "weight_decay"):
         if not getattr(replica, name) >= 0:
             raise ValueError(f"{name} must be a number of at least 0, but {getattr(replica, name)} came.")
@@ -67,7 +110,7 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
 
 
 def _least(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, but {value!r} came.")
 
 

@@ -26,7 +26,7 @@ class Rates:
         dropped = (rate.double() * LEVELS).round().clamp(max=LEVELS - 1)  # 16 bits do not hold a rate of 1
         self.rate = rate
         self.least = (dropped - LEVELS // 2).to(torch.int16)  # of a kept element's signed 16 bits
-        self.scale = LEVELS / (LEVELS - dropped)
+        self.scale = torch.where(rate.double() < 1, LEVELS / (LEVELS - dropped), 0.0)  # at a rate of 1 nothing is left
 
     def keep(self, kept: Tensor) -> "Rates":
         """Compact to these replicas."""

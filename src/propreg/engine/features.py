@@ -55,7 +55,8 @@ class Features:
     def propagated(self, adjacency: Matrix) -> "Features":
         """ÂX in place of X, for dense features: the first propagation is then paid once, not every epoch."""
         other = copy.copy(self)
-        other.__dict__.pop("_halves", None)
+        for made in ("_halves", "_numbered"):
+            other.__dict__.pop(made, None)
         other.dense = None if self.dense is None else adjacency.multiply(self.dense.unsqueeze(0), False)[0]
         return other
 
@@ -68,7 +69,7 @@ class Features:
         if self._fits(width) and (masks is None or self._always) and kernels.usable(weight):
             from propreg.engine.kernels import halves
 
-            return halves.layer(self._halves, weight, masks=masks)
+            return halves.layer(self._halves if masks is None else self._numbered, weight, masks=masks)
         if masks is not None:
             product = _DroppedProduct.apply(weight, self.matrix, masks)  # type: ignore[no-untyped-call]
         elif self.prefers_dense(width):
@@ -104,12 +105,16 @@ class Features:
 
         if self.dense is None:
             raise RuntimeError("sparse features have no halves.")
-        if not self._always:  # what is dropped stays sparse
-            return halves.fixed(self.dense)
+        return halves.fixed(self.dense)
+
+    @cached_property
+    def _numbered(self) -> "Fixed":
+        from propreg.engine.kernels import halves
+
         known = self.matrix.pattern
-        numbers = torch.zeros(self.shape, dtype=torch.int32, device=self.dense.device)
+        numbers = torch.zeros(self.shape, dtype=torch.int32, device=self.matrix.values.device)
         numbers[known.row, known.col] = torch.arange(known.nnz, dtype=torch.int32, device=numbers.device)
-        return halves.fixed(self.dense, numbers)
+        return halves.numbered(self._halves, numbers)
 
 
 class _DenseProduct(torch.autograd.Function):

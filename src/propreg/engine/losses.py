@@ -63,7 +63,7 @@ class Regulariser:
     def _preg(self, z: Tensor, source: Tensor, counted: Tensor | None) -> Tensor:
         if self.adjacency is None or self.connected is None:
             raise ValueError("P-reg needs the graph's propagation.")
-        weights = self.connected / self.connected.shape[0] if counted is None else counted * self.connected
+        weights = self._weights(self.connected, counted)
         if self.method.phi == "cross_entropy" and self.method.detach is None:
             return self._hinged(agreement(self.adjacency, z, source, weights))
         propagated = self.adjacency(source)
@@ -74,6 +74,12 @@ class Regulariser:
         if self.method.phi == "cross_entropy":
             return self._hinged(soft_cross_entropy(z, propagated, weights))
         return self._hinged((PHIS[self.method.phi](z, propagated) * weights).sum(-1))
+
+    def _weights(self, connected: Tensor, counted: Tensor | None) -> Tensor:
+        """How much each node counts: all alike in a sum, and in a mean over those that do."""
+        if self.method.reduction == "sum":
+            return connected if counted is None else (counted > 0) * connected
+        return connected / connected.shape[0] if counted is None else counted * connected
 
     def _hinged(self, mean: Tensor) -> Tensor:
         mean = self.method.phi_scale * mean

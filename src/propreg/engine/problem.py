@@ -51,6 +51,10 @@ class Problem:
             adjacency = self._adjacency(method.norm, method.add_self_loops)
             return Regulariser(method, adjacency=adjacency, connected=connected)
         if method.name == "laplacian":
+            if method.variant == "official" and self._edge_weight is not None:
+                raise ValueError(
+                    "the official Laplacian knows no edge weights, but the graph has some: leave them out."
+                )
             matrix, number = self._laplacian()
             return Regulariser(method, laplacian=matrix, edges=self._edges.to(self.device), num_edges=number)
         return Regulariser(method)
@@ -99,12 +103,10 @@ class Problem:
         return Matrix(row.to(self.device), col.to(self.device), values.to(self.device), size)
 
     def _looped_pattern(self) -> Pattern:
-        """Every edge once and a loop at every node, as GAT removes and adds them."""
+        """Every edge as often as it is listed, and one loop at every node, as PyG's GAT has them."""
         source, target = self._edges
-        real = source != target
-        keys = (target[real] * self.num_nodes + source[real]).unique()
-        nodes = torch.arange(self.num_nodes)
-        row, col = torch.cat([keys // self.num_nodes, nodes]), torch.cat([keys % self.num_nodes, nodes])
+        real, nodes = source != target, torch.arange(self.num_nodes)
+        row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
         return Pattern(row.to(self.device), col.to(self.device), (self.num_nodes, self.num_nodes))
 
 

@@ -17,7 +17,7 @@ from propreg.engine.spec import Model, Replica
 def stream_key(digest: str, replica: Replica, model: Model, name: str) -> int:
     """A 64-bit key of one stream of one run."""
     identity = [digest, replica.split, replica.seed, model.identity(), name]
-    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"), default=int)  # NumPy's whole numbers
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
 
 

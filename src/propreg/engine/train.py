@@ -51,7 +51,7 @@ def train(
         network: A network of the caller's own in place of ``model``'s.
         stop: Asked after every epoch; True ends the batch, and what is not finished is lost.
     """
-    check(model, method, replicas, protocol, problem.splits)
+    check(model, method, replicas, protocol, problem.splits, problem.graph.y)
     record = problem.device.type == "cuda" and network is None
     network, regulariser = network or problem.network(model), problem.regulariser(method)
     state = begin(problem, network, model, replicas, protocol)

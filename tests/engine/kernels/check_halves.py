@@ -125,7 +125,7 @@ def numbered(x: Tensor) -> Tensor:
 def test_dropped(width: int) -> None:
     x, w = numbers(150, 70, seed=1), numbers(REPLICAS, 70, width, seed=2).requires_grad_()
     x[numbers(150, 70, seed=3) < 0.3] = 0
-    drawn, known = masks(REPLICAS), halves.fixed(x, numbered(x))
+    drawn, known = masks(REPLICAS), halves.numbered(halves.fixed(x), numbered(x))
     factors = torch.zeros(REPLICAS, 150, 70, device=x.device)
     factors[:, x != 0] = drawn.factors(int((x != 0).sum()), torch.float32)
     check_twins(lambda: halves.layer(known, w, masks=drawn), lambda: (factors * x) @ w, w)

@@ -88,12 +88,14 @@ class Fixed:
     across: Halves
 
 
-def fixed(x: Tensor, numbers: Tensor | None = None) -> Fixed:
-    """Split a float32 matrix [N, M] once and for all; for dropout with the number of each element, int32 [N, M]."""
-    along, across = (split(one.unsqueeze(0), by_rows=True) for one in (x, x.t()))
-    if numbers is None:
-        return Fixed(along, across)
-    return Fixed(_numbered(along, numbers), _numbered(across, numbers.t()))
+def fixed(x: Tensor) -> Fixed:
+    """Split a float32 matrix [N, M] once and for all."""
+    return Fixed(*(split(one.unsqueeze(0), by_rows=True) for one in (x, x.t())))
+
+
+def numbered(x: Fixed, numbers: Tensor) -> Fixed:
+    """The same with the number of each element, int32 [N, M], by which dropout knows it."""
+    return Fixed(_numbered(x.along, numbers), _numbered(x.across, numbers.t()))
 
 
 def _numbered(x: Halves, numbers: Tensor) -> Halves:
@@ -156,7 +158,7 @@ def multiply(
     ``masks`` drop elements of X, which then has to have numbers.
     """
     if masks is not None and x.numbers is None:
-        raise ValueError("multiply can drop elements of X only where they are numbered: give fixed the numbers.")
+        raise ValueError("multiply can drop elements of X only where they are numbered: see numbered.")
     tile = tile or (_tile_on(y.data.device) if masks is None else DROPPING)
     replicas, width = len(y.data), y.data.shape[3]
     rows, inner = x.data.shape[2:]
