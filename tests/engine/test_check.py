@@ -85,10 +85,12 @@ def test_the_official_laplacian_knows_no_edge_weights() -> None:
         weighted.regulariser(Method("laplacian", variant="official"))
 
 
-@pytest.mark.parametrize(("name", "value"), [("batch", 0), ("batch", -1), ("workers", -1)])
-def test_options_that_would_train_nothing(name: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1 or None, but {value} came"):
-        list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), Options(**{name: value})))
+@pytest.mark.parametrize("options", [Options(batch=0), Options(batch=-1), Options(workers=-1)])
+def test_options_that_would_train_nothing(options: Options) -> None:
+    with pytest.raises(
+        ValueError, match="(batch|workers) must be a whole number of at least 1 or None, but (0|-1) came"
+    ):
+        list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), options))
 
 
 def test_whole_numbers_of_numpy() -> None:

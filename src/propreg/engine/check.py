@@ -13,7 +13,6 @@ from propreg._phi import PHIS
 from propreg.data.graph import Split
 from propreg.engine.spec import Method, MethodName, Model, ModelName, Protocol, Replica
 
-
 # What each method has: other options would be ignored.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "plain": (),
