@@ -88,7 +88,7 @@ def test_the_official_laplacian_knows_no_edge_weights() -> None:
 @pytest.mark.parametrize("options", [Options(batch=0), Options(batch=-1), Options(workers=-1)])
 def test_options_that_would_train_nothing(options: Options) -> None:
     with pytest.raises(
-        ValueError, match="(batch|workers) must be a whole number of at least 1 or None, but (0|-1) came"
+        ValueError, match=r"(batch|workers) must be a whole number of at least 1 or None, but (0|-1) came"
     ):
         list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), options))
 
