@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from building import picture_words
+from building import against_paper, picture_words
 from building.recorded import MODELS, Curve, curve, curves, points_of, table
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS
@@ -26,7 +26,9 @@ def substitutions(results: Path) -> dict[str, str]:
     made_by = [each for file in sidecars for each in json.loads(file.read_text(encoding="utf-8"))]
     words = {name: say() for name, say in picture_words.WORDS.items()} | picture_words.one_node_values()
     words["provenance"] = provenance(made_by)
-    return words | {name: say(found) for name, say in (SENTENCES | picture_words.FROM_RECORDS).items()}
+    return words | {
+        name: say(found) for name, say in (SENTENCES | against_paper.SENTENCES | picture_words.FROM_RECORDS).items()
+    }
 
 
 def provenance(made_by: list[dict[str, Any]]) -> str:
@@ -166,7 +168,7 @@ FORKS = {
 }
 
 
-def against_paper(results: Results, method: str) -> dict[str, float]:
+def against_preset(results: Results, method: str) -> dict[str, float]:
     """A GCN with a change of the paper preset against the preset itself, in points by dataset, each with its own μ.
 
     Both pick from the same strengths, where the paper preset was trained with all that the change has.
@@ -186,7 +188,7 @@ def forks(results: Results) -> str:
     """What each change of the paper preset does, as far as the ablation is recorded."""
     rows = []
     for method, name in FORKS.items():
-        apart = against_paper(results, method).values()
+        apart = against_preset(results, method).values()
         said = f"{points_of(fmean(apart))} points" if apart else "not recorded"
         rows.append([name, said, f"{len(apart)} of {len(DATASETS)}"])
     return table(["change", "GCN", "datasets"], rows)
@@ -197,7 +199,7 @@ def annealing(results: Results) -> str:
     said = []
     for method, name in (("preg-annealed", "annealing"), ("preg-threshold_0_1", "a threshold of 0.1"),
                          ("preg-threshold_0_5", "a threshold of 0.5")):  # fmt: skip
-        apart = [f"{points_of(change)} on {DATASETS[at]}" for at, change in against_paper(results, method).items()]
+        apart = [f"{points_of(change)} on {DATASETS[at]}" for at, change in against_preset(results, method).items()]
         if apart:
             said.append(f"{_listed(apart)} with {name}")
     if not said:

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from building.against_paper import differing, distances, picks
 from building.numbers import (
     OURS,
     PRESETS,
     SENTENCES,
     SIZES,
-    against_paper,
+    against_preset,
     ends,
     presets,
     provenance,
@@ -28,8 +29,8 @@ from propreg.data.nodes import load_node_graph
 from propreg.data.stats import homophily
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS
+from propreg.study.paper import MARGIN
 from propreg.study.results import Results
-from propreg.study.render import MARGIN
 from propreg.study.table import table_rows
 
 ROOT = Path(__file__).parents[2]
@@ -173,9 +174,54 @@ def test_study_the_margin_is_larger_than_some_gains(table1: dict[tuple[str, str]
     assert small == {"pubmed", "cs", "physics"}
 
 
+def test_study_the_choices_of_mu(results: Results) -> None:
+    found = {(p.model, p.dataset): p for p in picks(results)}
+    assert len(found) == len(MODELS) * len(DATASETS)
+    rows = [
+        row
+        for row in table_rows(load_experiment("table1"), results)
+        if (row.method, row.preset) == ("preg", "reference")
+    ]
+    for row in rows:
+        mine = found[row.model, row.dataset]
+        chosen = mine.validation if row.selection == "validation" else mine.test
+        assert row.mean is not None
+        assert (chosen[0], mine.paper) == (row.strength, row.paper_mean)
+        assert chosen[1] == pytest.approx(row.mean)
+        assert mine.published is None or mine.published[1] <= mine.test[1] + 1e-9
+    assert [place for place, p in found.items() if p.published is None] == [("mlp", "physics")]
+
+
+def test_study_the_papers_numbers_are_those_of_mu_picked_on_test(results: Results) -> None:
+    by_choice = distances(results)
+    (_, validation, _), (mean, best, _), (_, published, _) = by_choice.values()
+    assert abs(mean) < 0.1
+    assert best < validation
+    assert published < validation
+
+
+def test_study_every_place_that_differs_is_explained(results: Results) -> None:
+    """A place that comes or goes with new runs: change the reasons in the page."""
+    found = {(row.method, row.model, row.dataset) for _, row, _ in differing(results) if "squared" not in row.preset}
+    assert found == {
+        *(("preg", "gcn", dataset) for dataset in ("computers", "cora")),
+        *(("preg", "gat", dataset) for dataset in ("computers", "citeseer")),
+        *(("preg", "mlp", dataset) for dataset in ("physics", "photo", "cs")),
+        ("label_smoothing", "mlp", "physics"),
+        *(("confidence_penalty", "gat", dataset) for dataset in ("citeseer", "computers", "photo")),
+        *(("laplacian", "mlp", dataset) for dataset in ("cora", "citeseer")),
+    }
+    rows = [row for row in table_rows(load_experiment("table-phi"), results) if row.preset == "reference, KL"]
+    judged = {(row.model, row.dataset): row.verdict for row in rows if row.selection == "validation" and row.mean}
+    assert judged.pop(("gat", "citeseer")) == "lower"
+    assert set(judged.values()) == {"reproduced"}
+    squared = {row.dataset for _, row, _ in differing(results) if "squared" in row.preset}
+    assert {"cora", "citeseer"} <= squared
+
+
 def test_a_change_that_is_none_changes_nothing(results: Results) -> None:
     """The paper preset is in the ablation for other models and settings too: none of these may stand in for GCN."""
-    assert set(against_paper(results, "preg-paper").values()) == {0.0}
+    assert set(against_preset(results, "preg-paper").values()) == {0.0}
 
 
 @pytest.mark.parametrize("method", ["preg-sym", "preg-paper_squared_error", "preg-annealed"])
@@ -187,7 +233,7 @@ def test_changes_are_those_of_the_table(results: Results, method: str) -> None:
         for row in table_rows(experiment, results)
         if row.model == "gcn" and row.selection == "validation" and row.mean is not None
     }
-    found = against_paper(results, method)
+    found = against_preset(results, method)
     assert found
     for dataset, change in found.items():
         mine, base = rows[dataset, preset].mean, rows[dataset, "paper"].mean

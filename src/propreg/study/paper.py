@@ -24,6 +24,17 @@ def paper_number(section: str, model: str, method: str, family: str, dataset: st
     return None if found is None else (float(found[0]), float(found[1]))
 
 
+def published_strength(model: str, dataset: str) -> float | None:
+    """The μ that the official code was published with, on random splits.
+
+    Example:
+        >>> published_strength("gat", "computers")
+        0.65
+    """
+    found = _numbers()["published"].get(model, {}).get(dataset)
+    return None if found is None else float(found)
+
+
 def verdict(test: Runs, paper_mean: float) -> str:
     """How our mean compares with the paper's.
 
