@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from propreg.report.study import study_names
+from propreg.study.counting import count_runs
 from propreg.study.experiment import Line, load_experiment
 from propreg.study.figures.build import figure_data
 from propreg.study.figures.words import DATASETS
@@ -46,7 +48,7 @@ def _cell(row: Row | None, paper: bool) -> str:
 
 
 def counts(results: Results) -> str:
-    """How much of the paper's Table 1 is recorded."""
+    """How many runs of the study are recorded, as its page counts them, and how much of the paper's Table 1."""
     wanted = [
         r
         for r in table_rows(load_experiment("table1"), results)
@@ -56,7 +58,8 @@ def counts(results: Results) -> str:
     for r in wanted:
         places[r.model, r.dataset, r.method] |= r.mean is not None
     complete = f"{sum(places.values())} of the {len(places)} places of the paper's Table 1 are complete"
-    return f"{len(results):,} runs are recorded so far, and {complete}; the tables say what is missing."
+    recorded, _ = count_runs(map(load_experiment, study_names()), results)
+    return f"{recorded:,} runs are recorded so far, and {complete}; the tables say what is missing."
 
 
 def limits(results: Results) -> str:

@@ -1,10 +1,11 @@
 """Our records beside the paper's numbers: where they differ, and which choice of μ comes nearest to them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from building.recorded import MODELS, curves, points_of, table
-from propreg.study.experiment import load_experiment
+from propreg.statistics import summarise
+from propreg.study.experiment import Line, load_experiment
 from propreg.study.figures.words import DATASETS
 from propreg.study.paper import paper_number, published_strength
 from propreg.study.render import decimals, spread
@@ -69,17 +70,23 @@ class Picks:
 
 
 def picks(results: Results) -> list[Picks]:
-    """All places that are complete; there is no accuracy at a published μ that is not on the grid."""
+    """All places that are complete, with the accuracy at the published μ where that is recorded."""
     found = []
     for c in curves("table1", METHOD, results):
         paper = paper_number("table1", c.line.model, METHOD, "preg", c.line.dataset)
         if paper is not None:
             mu = published_strength(c.line.model, c.line.dataset)
-            at = next(((p.mu, p.test) for p in c.points if p.mu == mu), None)
+            at = None if mu is None else _at(c.line, mu, results)
             best = c.best_on_test
             ours = (c.picked.mu, c.picked.test), (best.mu, best.test)
             found.append(Picks(c.line.model, c.line.dataset, *ours, at, paper[0]))
     return found
+
+
+def _at(line: Line, mu: float, results: Results) -> tuple[float, float] | None:
+    """The accuracy at a strength, which need not be on the line's grid."""
+    found = results.accuracies(replace(line.cells[0], strength=mu), line.splits, line.seeds)
+    return None if found is None else (mu, summarise(found.test).mean)
 
 
 def picks_table(results: Results) -> str:

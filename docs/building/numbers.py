@@ -34,8 +34,8 @@ def substitutions(results: Path) -> dict[str, str]:
 def provenance(made_by: list[dict[str, Any]]) -> str:
     """Where the recorded runs were trained, and how long that took."""
     devices = sorted({each["device"].partition(": ")[2] or each["device"] for each in made_by})
-    runs, hours = sum(each["runs"] for each in made_by), sum(each["seconds"] for each in made_by) / 3600
-    return f"the {runs:,} runs recorded so far took {hours:.1f} hours on {_listed(devices)}"
+    hours = sum(each["seconds"] for each in made_by) / 3600
+    return f"those recorded so far took {hours:.1f} hours on {_listed(devices)}"
 
 
 def picked(results: Results) -> str:

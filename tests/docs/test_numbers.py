@@ -94,7 +94,7 @@ def test_a_missing_run_leaves_a_dash(known: dict[str, str]) -> None:
 
 def test_provenance_adds_up() -> None:
     made_by = [{"device": "cuda: A", "runs": 1000, "seconds": 1800}, {"device": "cpu", "runs": 2, "seconds": 1800}]
-    assert provenance(made_by) == "the 1,002 runs recorded so far took 1.0 hours on A and cpu"
+    assert provenance(made_by) == "those recorded so far took 1.0 hours on A and cpu"
 
 
 # What the pages say in words. Where one of these fails, new runs have changed the picture: change the page.

@@ -43,6 +43,28 @@ def test_threads_and_their_number_are_left_as_they_were() -> None:
     assert threading.active_count() == alive
 
 
+@pytest.mark.parametrize(("own", "used"), [(False, 1), (True, 2)])
+def test_a_network_of_the_callers_own_keeps_torchs_threads(
+    monkeypatch: pytest.MonkeyPatch, own: bool, used: int
+) -> None:
+    seen: list[int] = []
+
+    def looking(*args: Any, **options: Any) -> Any:
+        seen.append(torch.get_num_threads())
+        return train(*args, **options)
+
+    monkeypatch.setattr(engine_batches, "train", looking)
+    before, found = torch.get_num_threads(), problem()
+    torch.set_num_threads(2)
+    try:
+        options = Options(workers=1, network=found.network(GCN) if own else None)
+        list(train_all(found, GCN, METHOD, RUNS[:2], PROTOCOL, options))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(seen) == {used}
+
+
 def test_warning_filters_are_left_as_they_were() -> None:
     before = list(warnings.filters)
     list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(batch=1, workers=6)))

@@ -201,6 +201,21 @@ def test_a_strength_that_diverges_is_not_chosen() -> None:
     assert result.finished
 
 
+def test_a_plain_model_that_always_fails_leaves_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    def some(*arguments: Any) -> Iterator[Any]:
+        for number, run in train_all(*arguments):
+            yield number, replace(run, failed_at=3) if run.replica.strength == 0 else run
+
+    monkeypatch.setattr("propreg.fitting.fit.train_all", some)
+    result = quick(mu=0.2)
+    assert result.mu == 0.2
+    assert result.plain.runs == 0
+    assert np.isnan([result.plain.mean, result.plain.low, result.difference.mean, result.difference.p_value]).all()
+    assert result.chosen.runs == 4
+    assert not result.helps
+    assert result.summary().startswith("It cannot be told whether P-reg helps")
+
+
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch_geometric.transforms import ToUndirected
 
 from communities import communities
 from propreg.data.graph import Graph
@@ -15,6 +14,7 @@ from propreg.data.pyg import to_data
 from propreg.fitting import reading
 from propreg.fitting.fit import fit
 from propreg.fitting.result import FitResult
+from samples import pyg
 
 GRAPH = communities()
 EDGES = GRAPH.edge_index[:, GRAPH.edge_index[0] < GRAPH.edge_index[1]]
@@ -40,7 +40,9 @@ def test_edges_that_run_one_way_are_warned_of_with_the_fix() -> None:
     )
     assert one.filename == __file__
     assert result.finished
-    mended = quick(ToUndirected()(to_data(ONE_WAY)))  # a warning would be an error here
+    mended = quick(
+        pyg("torch_geometric.transforms").ToUndirected()(to_data(ONE_WAY))
+    )  # a warning would be an error here
     np.testing.assert_array_equal(mended.test, quick(to_data(GRAPH)).test)
 
 

@@ -129,6 +129,27 @@ def test_filters_choose_columns_and_rows(page: Page) -> None:
     assert len(rows()) == everything
 
 
+def test_a_fixed_strength_is_shown_once_whatever_is_chosen(page: Page) -> None:
+    page.locator("#fig-tsne details[data-list] summary").click()
+    expect(page.locator("#fig-tsne table.list")).to_be_visible()
+    for pick in ("validation", "test", ""):
+        page.locator("#filter-pick").select_option(pick)
+        listed = shown(page, "#fig-tsne table.list tbody tr")
+        assert [row.split(" GCN ")[0] for row in listed] == [
+            "plain",
+            "Laplacian (mean)",
+            "Laplacian (official)",
+            "P-reg (reference)",
+            "P-reg (paper)",
+        ]
+        assert [" 0.5 fixed " in row for row in listed] == [False, True, True, True, True]
+    page.locator("#fig-tsne table.list .place").nth(3).click()
+    expect(page.locator("dialog .facts")).to_contain_text("μ = 0.5")
+    expect(page.locator("dialog tbody tr")).to_have_count(10)
+    assert shown(page, "dialog h3") == ["The runs"], "one strength is no curve"
+    assert page.locator("dialog option").all_inner_texts() == ["μ = 0.5"]
+
+
 def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
     cell = page.locator("#table1 tr[data-method=preg][data-pick=validation] td button").first
     cell.focus()

@@ -34,6 +34,29 @@ def test_a_run_from_its_folder_and_from_its_file(run_folder: Path, tmp_path: Pat
     assert "my graph" in pages[0]
 
 
+@pytest.mark.parametrize("name", ["page.html", "sub/page.htm", "PAGE.HTML"])
+def test_an_output_that_is_a_page_is_that_file(run_folder: Path, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "out" / name
+    for _ in range(2):  # our own page is replaced
+        result = CliRunner().invoke(app, ["report", str(run_folder), "-o", str(target)])
+        assert result.exit_code == 0, result.output
+    assert [file for file in (tmp_path / "out").rglob("*") if file.is_file()] == [target]
+    assert "my graph" in target.read_text(encoding="utf-8")
+    assert str(target) in result.stdout
+
+
+def test_a_page_that_cannot_be_written_is_told(run_folder: Path, tmp_path: Path) -> None:
+    mine, folder = tmp_path / "mine.html", tmp_path / "folder.html"
+    mine.write_text("<h1>mine</h1>")
+    folder.mkdir()
+    for target, says in ((mine, "was not written by propreg and stays"), (folder, "is a folder, not a page")):
+        result = CliRunner().invoke(app, ["report", str(run_folder), "-o", str(target)])
+        assert result.exit_code == 1
+        assert f"{target} {says}" in result.output
+    assert mine.read_text() == "<h1>mine</h1>"
+    assert not list(folder.iterdir())
+
+
 def test_the_study_from_results(tmp_path: Path) -> None:
     write_export(tmp_path / "runs.jsonl.gz", [])
     arguments = ["report", "--results", str(tmp_path), "-o", str(tmp_path / "out")]

@@ -1,5 +1,7 @@
 """The commands: one sentence and exit status 1 for what a user can mend, JSON for scripts, and light imports."""
 
+import csv
+import io
 import json
 import subprocess
 import sys
@@ -77,6 +79,10 @@ def check_refused(arguments: list[str], says: str, status: int) -> None:
         (["rerun", "abc", "--store", "mine.sqlite"], "There is no store mine.sqlite"),
         (["store", "check", "--store", "."], ". is a folder, not a store: name the SQLite file in it with --store."),
         (["store", "check"], "There is no store propreg-study.sqlite"),
+        (
+            ["table", "table1", "--runs", "cora/gcn/preg", "--only", "dataset=citeseer"],
+            "No line of table1 matches both --runs cora/gcn/preg and --only dataset=citeseer.",
+        ),
         (["store", "import", "nowhere.jsonl"], "nowhere.jsonl cannot be read"),
     ],
 )
@@ -92,9 +98,12 @@ def test_one_sentence_and_status_1(
     [
         (["table", "table1", "--only", "colour=red"], "no filter 'colour'. Known are: dataset, model, method, preset."),
         (["table", "table1", "--only", "foo"], "A filter reads key=value"),
+        (["table", "table1", "--only", "dataset=cora,citeseer"], "for each value, as in dataset=cora,dataset=citeseer"),
         (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
         (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
         (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
+        (["reproduce", "digits-smoke", "--seeds", "3-1"], "--seeds 3-1 is an empty range: write the smaller"),
+        (["status", "digits-smoke", "--seeds", "0,3-1"], "--seeds 3-1 is an empty range"),
         (["reproduce", "digits-smoke", "--device", "abacus"], "--device must be auto, cpu or cuda"),
     ],
 )
@@ -243,6 +252,26 @@ def test_a_place_lists_its_runs(store: Path) -> None:
     mine = runner.invoke(app, [*arguments, "--picked", "--runs", "digits/gcn/preg-paper"]).stdout.splitlines()[1:]
     assert {float(row.split(",")[2]) for row in mine} == {mu}
     assert len(mine) == 20
+
+
+def test_a_place_and_a_filter_hold_both(store: Path) -> None:
+    arguments = ["table", "table1", "--results", str(store), "--runs", "cora/gcn/preg"]
+
+    def presets(*more: str) -> set[str]:
+        done = runner.invoke(app, [*arguments, *more])
+        assert done.exit_code == 0, done.output
+        return {row["preset"] for row in csv.DictReader(io.StringIO(done.stdout))}
+
+    assert presets() == {"reference", "paper"}
+    assert presets("--only", "preset=paper") == {"paper"}
+    assert presets("--only", "model=gcn", "--only", "preset=reference,dataset=cora") == {"reference"}
+
+
+def test_one_seed_is_a_range(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seeds, runs in (("1-1", 50), ("0-2", 150), ("0,2-3", 150)):
+        state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--seeds", seeds, "--json"]).stdout)
+        assert state["runs"] == runs
 
 
 def test_a_run_that_is_missing_has_a_key_and_no_numbers(store: Path) -> None:

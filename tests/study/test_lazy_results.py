@@ -7,7 +7,7 @@ import pytest
 
 from propreg.study.errors import StudyError
 from propreg.study.results import load_results
-from propreg.study.run import Cell
+from propreg.study.run import Cell, Run
 
 HEAD = '{"format":"propreg runs","version":1}'
 CELL = Cell("digits", "0" * 64)
@@ -23,16 +23,38 @@ def line(runs: str, cell: str = CELL.text) -> str:
     return f'{{"cell":{cell},"runs":{runs}}}'
 
 
-def test_a_cell_in_two_files_is_one_and_the_first_file_wins(tmp_path: Path) -> None:
-    other = [0, 0, 1, 100, 1, 1000, 12, 40, None, None, "c"]
+def test_a_cell_in_two_files_is_one(tmp_path: Path) -> None:
+    """Equal results of a run are fine, whichever batch they were trained in."""
     export(tmp_path / "a.jsonl", line(json.dumps([ROW])))
-    export(tmp_path / "b.jsonl", line(json.dumps([other, [0, 1, *other[2:]]])))
+    export(tmp_path / "b.jsonl", line(json.dumps([[*ROW[:-1], "c"], [0, 1, 1, *ROW[3:]]])))
     results = load_results(tmp_path)
     assert len(results) == 2
     first, second = results.outcome(CELL, 0, 0), results.outcome(CELL, 0, 1)
     assert first is not None
     assert second is not None
     assert (first.val, second.val) == (90, 1)
+
+
+@pytest.mark.parametrize("changed", range(2, 10), ids=lambda column: f"column {column}")
+def test_two_results_of_a_run_are_told_whenever_its_cell_is_asked_for(tmp_path: Path, changed: int) -> None:
+    other = [*ROW]
+    other[changed] = '{"omega":1}' if changed == 9 else {3: 101, 5: 1001}.get(changed, 13)
+    export(tmp_path / "a.jsonl", line(json.dumps([ROW])))
+    export(tmp_path / "b.jsonl", line(json.dumps([[0, 1, *ROW[2:]], other])))
+    quiet = Cell("digits", "1" * 64)
+    export(tmp_path / "c.jsonl", line(json.dumps([ROW]), quiet.text))
+    results = load_results(tmp_path)
+    assert results.outcome(quiet, 0, 0) is not None, "a cell that nobody asked for stops nothing"
+    for _ in range(2):
+        with pytest.raises(StudyError, match=r"a.jsonl and .*b.jsonl have two different results of run") as caught:
+            results.outcome(CELL, 0, 0)
+        assert Run(CELL, 0, 0).key[:16] in str(caught.value)
+
+
+def test_two_results_of_a_run_in_one_file_are_told(tmp_path: Path) -> None:
+    path = export(tmp_path / "a.jsonl", line(json.dumps([ROW, [0, 0, 1, *ROW[3:]]])))
+    with pytest.raises(StudyError, match=r"a.jsonl has two different results of run"):
+        len(load_results(path))
 
 
 def test_spaces_in_a_cell_do_not_lose_it(tmp_path: Path) -> None:

@@ -62,6 +62,16 @@ def test_runs_at_the_picked_strength_alone() -> None:
             assert [cell.strength for cell in after.cells] == [_picks(before)]
 
 
+def test_a_strength_that_is_fixed_was_not_picked() -> None:
+    lines = choose(load_experiment("fig-tsne"))
+    results = _results(lines)
+    with pytest.raises(StudyError, match="none of these lines has more than one strength to pick from"):
+        picked_text(lines, results)
+    assert at_picked(lines, results) == lines, "their runs are those at the only strength there is"
+    both = (*choose(SMOKE, ["model=gcn,method=preg-paper"]), *lines)
+    assert picked_text(both, _results(both)).startswith('"digits/gcn" = ')
+
+
 def test_what_is_not_complete_has_no_pick() -> None:
     lines = choose(SMOKE, ["method=preg-paper"])
     with pytest.raises(StudyError, match="No strength is picked yet"):

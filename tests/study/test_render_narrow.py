@@ -89,6 +89,11 @@ def test_eighty_columns() -> None:
     ]
 
 
+def test_a_fixed_strength_says_so() -> None:
+    text = to_terminal(TABLE, [Row(**(vars(PICKED) | {"selection": "fixed", "failed": 0}))], 80)
+    assert "    fixed      0.45      82.72 ± 1.09  +2.79       82.83 ± 1.16  cannot tell" in tables(text)
+
+
 def test_columns_without_a_word_are_not_missed() -> None:
     """An experiment that the paper has no numbers of has no verdicts either."""
     rows = [Row(**(vars(row) | {"paper_mean": None, "paper_std": None, "verdict": ""})) for row in (PLAIN, BEST)]

@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from propreg.cli.retraining import first_line
+from propreg.engine.batches import CPU_GROUP
 from propreg.study.batches import Batch
 from propreg.study.errors import StudyError
 from propreg.study.exported import write_export
@@ -17,7 +18,7 @@ from propreg.study.recorded import Exported, open_recorded
 from propreg.study.rerun import Step, rerun
 from propreg.study.runner import reproduce
 from propreg.study.store import Store
-from propreg.study.training import CPU_GROUP, Trainer
+from propreg.study.training import Trainer
 from study.sweeping import MadeUp, batches, exported, made_up
 
 

@@ -64,6 +64,32 @@ def test_strengths_are_picked_on_validation_and_the_smaller_of_equals() -> None:
     assert first.low < 71.2
 
 
+def test_a_single_strength_is_fixed_and_has_one_row() -> None:
+    line = replace(_line(), cells=_line().cells[1:])
+    counts = {0.0: [700] * 5, 0.5: [710, 711, 712, 713, 714]}
+    (row,) = line_rows(line, "", _results(line, counts, counts))
+    assert (row.selection, row.strength, row.runs) == ("fixed", 0.5, 20)
+    assert row.difference == pytest.approx(1.2)
+    assert (row.p_value, row.won) == (1 / 16, 1.0)
+    method, picked_on, strength, accuracy, *_ = render.cells(row)
+    assert (method, picked_on, strength, accuracy) == ("preg (paper)", "fixed", "0.5", "71.20 ± 0.14")
+    assert next(csv.DictReader(io.StringIO(render.to_csv([row]))))["selection"] == "fixed"
+    place = f"71.20 ± 0.14<br>{row.low:.2f} … {row.high:.2f}, μ 0.5"
+    assert f"| preg (paper, μ fixed) | {place} |" in render_wide.to_markdown(SMOKE, [row])
+    assert "preg (paper, μ fixed)" in render_wide.to_html(SMOKE, [row])
+    (some,) = line_rows(line, "", _made_up((replace(line, seeds=line.seeds[:1]),)))
+    assert (some.selection, some.strength, some.verdict) == ("fixed", None, "incomplete: 5 of 20 runs")
+
+
+@pytest.mark.parametrize("name", ["fig-mask", "fig-tsne"])
+def test_the_experiments_with_one_strength_pick_nothing(name: str) -> None:
+    experiment = load_experiment(name)
+    rows = table_rows(experiment, _made_up(experiment.lines))
+    assert len(rows) == len(experiment.lines)
+    assert {(row.method == "plain", row.selection) for row in rows} == {(True, "none"), (False, "fixed")}
+    assert all(row.difference is not None for row in rows if row.selection == "fixed")
+
+
 def test_missing_runs_are_said_and_nothing_is_filled_in() -> None:
     line = _line()
     results = Results()

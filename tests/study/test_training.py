@@ -1,12 +1,15 @@
 """Training through the engine: real outcomes, measures, splits, and what does not fit the data."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from propreg.engine.spec import Method, Protocol
 from propreg.study.batches import Batch
 from propreg.study.digest import dataset_digest
+from propreg.study.engine_digest import engine_digest
 from propreg.study.errors import Stopped, StudyError
 from propreg.study.run import Cell, Run
 from propreg.study.training import Trainer
@@ -69,6 +72,34 @@ def test_a_training_stops_when_asked(trainer: Trainer) -> None:
 def test_what_does_not_fit_the_data_is_refused(trainer: Trainer, cell: Cell, says: str) -> None:
     with pytest.raises(StudyError, match=says):
         list(trainer.train(Batch("one", (Run(cell, 0, 0),))))
+
+
+def test_a_session_says_which_code_trained(trainer: Trainer) -> None:
+    about = trainer.about()
+    assert {"device", "python", "torch", "propreg", "engine"} == set(about)
+    assert about["engine"] == engine_digest()
+
+
+def test_the_engines_digest_changes_with_any_name_or_content(tmp_path: Path) -> None:
+    seen = {engine_digest(tmp_path)}
+
+    def changes() -> bool:
+        before = len(seen)
+        seen.add(engine_digest(tmp_path))
+        return len(seen) > before
+
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "a.py").write_text("x = 1\n")
+    assert changes()
+    (tmp_path / "kernels" / "b.py").write_text("")
+    assert changes()
+    (tmp_path / "a.py").write_text("x = 2\n")
+    assert changes()
+    (tmp_path / "a.py").rename(tmp_path / "c.py")
+    assert changes()
+    (tmp_path / "notes.txt").write_text("no code")
+    assert not changes()
+    assert all(re.fullmatch("[0-9a-f]{16}", digest) for digest in seen)
 
 
 def test_devices() -> None:

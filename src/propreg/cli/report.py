@@ -9,6 +9,7 @@ from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
 
 DEFAULT = Path("propreg-report")
 PAGE = "index.html"
+PAGES = (".html", ".htm")
 OURS = b'<meta name="generator" content="propreg '
 
 
@@ -17,7 +18,9 @@ def report(
         Path | None,
         typer.Argument(help="A folder that propreg run wrote, or its run.json; without it, the page is of the study."),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write to; made if need be.")] = DEFAULT,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The folder to write to, made if need be, or a page: FILE.html.")
+    ] = DEFAULT,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     results: Annotated[
         Path | None,
@@ -30,7 +33,7 @@ def report(
     with one_sentence():
         from propreg.study.errors import UsageError
 
-        target = output / PAGE
+        target = output if output.suffix.lower() in PAGES else output / PAGE
         _check_target(target)
         if source is None:
             from propreg.report.study_html import study_page
@@ -57,7 +60,7 @@ def _record(source: Path) -> Path:
     from propreg.study.errors import StudyError
 
     file = source / "run.json" if source.is_dir() else source
-    if file.suffix.lower() in (".html", ".htm"):
+    if file.suffix.lower() in PAGES:
         raise StudyError(f"{file} is a page, not a record: give the folder of the run, or the run.json in it.")
     if not file.is_file():
         raise StudyError(
@@ -70,8 +73,10 @@ def _check_target(target: Path) -> None:
     """Say before any work is done that a page of somebody else's would be lost."""
     from propreg.study.errors import StudyError
 
-    if target.is_dir() or (target.exists() and OURS not in target.read_bytes()[:4096]):
-        raise StudyError(f"{target} was not written by propreg and stays: choose another folder with -o.")
+    if target.is_dir():
+        raise StudyError(f"{target} is a folder, not a page: choose another with -o.")
+    if target.exists() and OURS not in target.read_bytes()[:4096]:
+        raise StudyError(f"{target} was not written by propreg and stays: choose another folder or page with -o.")
     if target.parent.exists() and not target.parent.is_dir():
         raise StudyError(f"{target.parent} is no folder: choose another with -o.")
 

@@ -45,7 +45,8 @@ def export(
         from propreg.data._atomic import atomic_write
         from propreg.study.experiment import load_experiment
         from propreg.study.exported import write_export
-        from propreg.study.merging import provenance, sidecar
+        from propreg.study.merging import sidecar
+        from propreg.study.provenance import provenance
         from propreg.study.store import Store
 
         lines = [line for name in experiment or [] for line in load_experiment(name).lines]
@@ -53,7 +54,7 @@ def export(
                   for split in line.splits for seed in line.seeds}  # fmt: skip
         with Store(store, "read") as opened:
             rows = [row for row in opened.rows() if not experiment or row[:3] in wanted]
-            made_by = provenance(opened)
+            made_by = provenance(opened, wanted if experiment else None)
         write_export(file, rows)
         beside = sidecar(file)
         with atomic_write(beside) as out:

@@ -263,7 +263,12 @@ def _numbers(text: str | None) -> list[int] | None:
     try:
         for part in text.split(","):
             first, dash, last = part.partition("-")
-            found += range(int(first), int(last) + 1) if dash else [int(first)]
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span:
+                raise UsageError(f"--seeds {part.strip()} is an empty range: write the smaller seed first, as in 0-4.")
+            found += span
+    except UsageError:
+        raise
     except ValueError:
         raise UsageError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
     return found

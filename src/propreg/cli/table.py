@@ -52,7 +52,9 @@ def table(
         from propreg.study.results import load_results, where_results
 
         experiment = load_experiment(name)
-        lines = choose(experiment, only or ()) if runs is None else _place(experiment, runs)
+        lines = choose(experiment, only or ())
+        if runs is not None:
+            lines = _at_place(experiment, runs, lines, only or [])
         found = load_results(where_results(results, RESULTS, DEFAULT_STORE))
         if runs is not None:
             _print_runs(at_picked(lines, found) if picked else lines, found)
@@ -81,16 +83,21 @@ def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results",
     return write[how](experiment, rows)
 
 
-def _place(experiment: "Experiment", text: str) -> "tuple[Line, ...]":
+def _at_place(experiment: "Experiment", text: str, chosen: "tuple[Line, ...]", only: list[str]) -> "tuple[Line, ...]":
+    """The lines of a place that are also among the chosen ones."""
     from propreg.study.choosing import choose
-    from propreg.study.errors import UsageError
+    from propreg.study.errors import StudyError, UsageError
 
     parts = text.split("/")
     if len(parts) != 3:
         raise UsageError(f"--runs names a place as dataset/model/method, for example cora/gcn/preg, but {text!r} came.")
-    return choose(
+    here = choose(
         experiment, [f"{key}={part}" for key, part in zip(("dataset", "model", "method"), parts, strict=True)]
     )
+    both = tuple(line for line in here if line in chosen)
+    if not both:
+        raise StudyError(f"No line of {experiment.name} matches both --runs {text} and --only {' --only '.join(only)}.")
+    return both
 
 
 def _print_runs(lines: "tuple[Line, ...]", found: "Results") -> None:

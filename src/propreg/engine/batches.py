@@ -136,7 +136,11 @@ def _cores() -> int:
 
 
 def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
-    """Each core trains the next group that nobody has taken; torch itself then uses one thread."""
+    """Each core trains the next group that nobody has taken; torch itself then uses one thread.
+
+    Also with one worker, so that a group gives the same bits whoever trains it; but a network of the caller's own, with
+    one worker and few replicas, keeps torch's threads.
+    """
     workers = min(job.options.workers or _cores(), len(groups))
     todo: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
     for group in groups:
@@ -158,7 +162,7 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
         out.put(None)
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads if workers == 1 and job.options.network is not None else 1)
     crew = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
     try:
         for thread in crew:

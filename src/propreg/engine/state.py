@@ -78,7 +78,9 @@ class State:
         index = torch.from_numpy(kept).to(self.strength.device)
         self.number = self.number[kept]
         self.keys = self.keys.keep(kept)
-        self.parameters = {name: p.detach()[index].requires_grad_() for name, p in self.parameters.items()}
+        self.parameters = {
+            name: p.detach()[index].requires_grad_(p.requires_grad) for name, p in self.parameters.items()
+        }
         self.adam.keep(index)
         self.targets = self.targets.keep(index)
         self.val = (self.val[0][index], self.val[1][index])

@@ -45,8 +45,11 @@ def step(
     loss = cross_entropy(z, state.targets, state.current if method.name == "label_smoothing" else None)
     if regulariser is not None:
         loss = loss + state.current * regulariser.value(z, source, state.counted, state.targets)
-    gradients = torch.autograd.grad(loss.sum(), list(p.values()))
-    state.adam.step(p, dict(zip(p, gradients, strict=True)))
+    trained = {name: t for name, t in p.items() if t.requires_grad}  # a caller's own module may have frozen some
+    gradients = torch.autograd.grad(loss.sum(), list(trained.values()), allow_unused=True)
+    # As in torch, what the loss does not depend on is left as it is, by weight decay too.
+    moved = {name: g for name, g in zip(trained, gradients, strict=True) if g is not None}
+    state.adam.step({name: trained[name] for name in moved}, moved)
     return loss.detach()
 
 

@@ -1,29 +1,48 @@
 """A model of the user's own: any module ``forward(x, edge_index)``, trained by the same loop as ours.
 
-Replicas go through ``torch.func.vmap`` as one program where the module allows it, and else one after another. Its
-random numbers (initial weights, dropout) are torch's own, so unlike with our models a run depends on its batch.
+On a GPU replicas go through ``torch.func.vmap`` as one program where the module allows it, and else one after another.
+Its random numbers (initial weights, dropout) are torch's own: a run alone is that of ``torch.manual_seed(seed)`` and a
+loop by hand, but the dropout of a run in a batch depends on its batch.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state
+from torch.func import functional_call
+from torch.nn.parameter import is_lazy
 
 from propreg.data.graph import SparseFeatures
 from propreg.engine.models import Draw, Parameters, Weight
 from propreg.engine.problem import Problem
-from propreg.engine.spec import Replica
+from propreg.engine.spec import Replica, Result
 from propreg.engine.step import nothing_dropped
+from propreg.fitting.own_checks import (
+    check_depends,
+    check_logits,
+    check_new,
+    check_no_longer_lazy,
+    check_parameters,
+    check_same,
+)
+from propreg.fitting.random_state import seed_torch
 
 Factory = Callable[[], nn.Module]
 
 
 class OwnNetwork:
-    """The user's module as a network of the engine."""
+    """The user's module as a network of the engine.
 
-    def __init__(self, factory: Factory, problem: Problem) -> None:
+    Args:
+        factory: Makes a module; called for each replica after torch's random numbers are set to its seed.
+        problem: The graph on its device.
+        together: Whether a batch is one program; None: on a GPU, where the module allows it. On a CPU, one after
+            another took 0.55 to 0.7 times as long as two or four together on graphs of Cora's and Photo's sizes, whose
+            activations then stay in the cache; only where an epoch takes a few milliseconds is a batch quicker. It
+            takes the memory of one, and an interruption keeps every run that has finished.
+    """
+
+    def __init__(self, factory: Factory, problem: Problem, together: bool | None = None) -> None:
         self.factory = factory
         graph = problem.graph
         x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
@@ -31,20 +50,23 @@ class OwnNetwork:
         self.edge_index = torch.from_numpy(graph.edge_index).to(problem.device)
         self.device, self.num_classes = problem.device, problem.num_classes
         self.base = self._made(0)
-        self._check(self.base)
-        self.together = self._vmap_works()
+        other = self._made(1)
+        check_new(self.base, other)
+        check_parameters(self.base)
+        check_logits(self._evaluated(self.base), len(self.x), self.num_classes)
+        self.together = self._vmap_agrees(other) if together is None and self.device.type == "cuda" else bool(together)
+        self._there_and_back()
 
     def weights(self) -> dict[str, Weight]:
         """Not asked for: the weights come from the user's modules."""
         return {}
 
     def initial(self, replicas: Sequence[Replica]) -> Parameters:
-        """A module made for each replica after torch.manual_seed(its seed), parameters stacked [R, …]."""
+        """The parameters of a module made for each replica, stacked [R, …]; the frozen ones are there as constants."""
         modules = [self._made(replica.seed) for replica in replicas]
         if not self.together:
             self.base = modules[0]  # trained alone: its buffers are its own
-        stacked, _ = stack_module_state(modules)
-        return {name: p.detach().requires_grad_() for name, p in stacked.items()}
+        return _stacked(modules)
 
     def begin(self, p: Parameters) -> None:
         """Nothing is known to be shared between passes."""
@@ -60,49 +82,90 @@ class OwnNetwork:
 
     def buffers(self) -> Parameters:
         """What the module keeps beside its parameters (running statistics), as a batch of one."""
-        return {name: b.detach().unsqueeze(0) for name, b in self.base.named_buffers()}
+        # A sparse buffer is a constant, a matrix of the graph: a new module has it too.
+        kept = {name: b for name, b in self.base.named_buffers() if b.layout == torch.strided}
+        return {name: b.detach().unsqueeze(0) for name, b in kept.items()}
 
-    def module(self, weights: Parameters) -> nn.Module:
-        """A module with these weights, in evaluation mode."""
-        module = copy.deepcopy(self.base)
-        module.load_state_dict(weights)
+    def module(self, weights: Parameters, seed: int) -> nn.Module:
+        """A new module with these parameters and buffers, in evaluation mode.
+
+        A copy of a trained one would bring along what it has kept of its last pass; and state dicts lack tied
+        parameters and some buffers.
+        """
+        module = self._made(seed)
+        with torch.no_grad():
+            for name, t in [*module.named_parameters(), *module.named_buffers()]:
+                if name in weights:
+                    t.copy_(weights[name])
         return module.eval()
+
+    def predict(self, result: Result) -> Tensor:
+        """Logits [N, C] of a run's module."""
+        return self._evaluated(self.module(result.weights, result.replica.seed))
 
     def _logits(self, p: Parameters) -> Tensor:
         out: Tensor = functional_call(self.base, p, (self.x, self.edge_index))
         return out
 
     def _made(self, seed: int) -> nn.Module:
-        torch.manual_seed(seed)
+        seed_torch(seed, self.device)
         module = self.factory()
         if not isinstance(module, nn.Module):
             raise TypeError(f"model must make a torch.nn.Module, but it made a {type(module).__name__}.")
-        return module.to(self.device)
+        module.to(self.device)
+        if any(is_lazy(t) for t in [*module.parameters(), *module.buffers()]):
+            self._evaluated(module)
+            check_no_longer_lazy(module)
+        return module
 
-    def _check(self, module: nn.Module) -> None:
-        module.eval()
-        with torch.no_grad():
-            z = module(self.x, self.edge_index)
-        expected = (self.x.shape[0], self.num_classes)
-        if not isinstance(z, Tensor) or z.shape != expected:
-            came = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
-            raise ValueError(f"model(x, edge_index) must return logits of shape {expected}, but {came} came.")
+    @torch.no_grad()
+    def _evaluated(self, module: nn.Module) -> Tensor:
+        z: Tensor = module.eval()(self.x, self.edge_index)
+        return z
 
-    def _vmap_works(self) -> bool:
+    def _vmap_agrees(self, other: nn.Module) -> bool:
         if any(True for _ in self.base.buffers()):
             return False  # running statistics are changed in place, which has no meaning for a batch of replicas
-        modules = [self._made(seed) for seed in (0, 1)]
-        stacked, _ = stack_module_state(modules)
+        modules = [self.base, other]
+        alone = torch.stack([self._evaluated(module) for module in modules])
         try:
             with torch.no_grad():
                 self.base.train()
-                torch.vmap(self._logits, randomness="different")(stacked)
+                torch.vmap(self._logits, randomness="different")(_stacked(modules))
                 self.base.eval()
-                batched = torch.vmap(self._logits)(stacked)
-                alone = torch.stack([m.eval()(self.x, self.edge_index) for m in modules])
+                batched = torch.vmap(self._logits)(_stacked(modules))
         except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError):
             return False
         return torch.allclose(batched, alone, rtol=1e-4, atol=1e-5)
+
+    def _there_and_back(self) -> None:
+        """One pass of a training and the way from its weights to a module, before hours are spent on it."""
+        p = self.initial([Replica()])
+        with torch.enable_grad():
+            for t in (t for t in p.values() if t.requires_grad):
+                t.data.mul_(1.1).add_(0.01)  # other than those that a new module has anyway
+            check_depends(self.finish(p, None, lambda _: None))
+        seed_torch(0, self.device)
+        with torch.no_grad():
+            z = self.finish(p, None, nothing_dropped)[0]
+        weights = {name: t.detach()[0].cpu() for name, t in {**p, **self.buffers()}.items()}
+        try:
+            module = self.module(weights, 0)
+        except RuntimeError as error:
+            why = str(error).splitlines()[0]
+            raise ValueError(
+                f"the trained model could not be handed back, since its state cannot be set: {why}"
+            ) from error
+        seed_torch(0, self.device)
+        check_same(z, self._evaluated(module))
+
+
+def _stacked(modules: Sequence[nn.Module]) -> Parameters:
+    found = [dict(module.named_parameters()) for module in modules]
+    return {
+        name: torch.stack([each[name].detach() for each in found]).contiguous().requires_grad_(p.requires_grad)
+        for name, p in found[0].items()
+    }
 
 
 def _replicas(p: Parameters) -> int:

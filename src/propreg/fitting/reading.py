@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from propreg.data.doubts import one_way, unused_classes
 from propreg.data.graph import Graph
 from propreg.data.own import read_graph
+from propreg.fitting.methods import METHODS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -30,10 +31,25 @@ def graph_of(data: "Data | Graph") -> Graph:
         return data
     graph = read_graph(data)
     for doubt in (one_way(graph, UNDIRECTED), unused_classes(graph)):
-        if not doubt:
-            continue
-        key = (doubt, hashlib.sha256(graph.edge_index.tobytes() + graph.y.tobytes()).digest())
-        if key not in _given:
-            warnings.warn(doubt, stacklevel=3)  # the place that called fit
-            _given.add(key)  # after it: where warnings are errors, the next call is warned too
+        if doubt:
+            warn_once(doubt, graph, stacklevel=4)
     return graph
+
+
+def warn_of_unseen_weights(graph: Graph, method: str) -> None:
+    """A model of the user's own does not get the edge weights, which the regulariser uses."""
+    if graph.edge_weight is None or method not in ("preg", "laplacian"):
+        return
+    doubt = (
+        f"{METHODS[method].title} uses the graph's edge weights, but a model of your own, forward(x, edge_index), does "
+        "not get them: keep them in the module, or train without them."
+    )
+    warn_once(doubt, graph, stacklevel=4)
+
+
+def warn_once(doubt: str, graph: Graph, stacklevel: int) -> None:
+    """Warn of a doubt once a graph, at the place that called fit."""
+    key = (doubt, hashlib.sha256(graph.edge_index.tobytes() + graph.y.tobytes()).digest())
+    if key not in _given:
+        warnings.warn(doubt, stacklevel=stacklevel)
+        _given.add(key)  # after it: where warnings are errors, the next call is warned too

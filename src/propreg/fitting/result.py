@@ -1,5 +1,6 @@
 """What ``fit`` returns: the chosen strength, how it compares with the plain model, and the trained model."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,8 @@ class FitResult:
         mu: The chosen strength; 0 where the plain model is best on validation.
         mus: All strengths tried, ascending, 0 first.
         val, test: Accuracy of every run at its reported epoch; NaN for a run that failed or was not finished.
-        model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``.
+        model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``, in evaluation
+            mode and float32: of other features pass ``x.float()``.
         runs: Every finished run, with its history, in the arrays' order.
         finished: False where the fit was interrupted.
         method, preset: The regulariser.
@@ -60,7 +62,7 @@ class FitResult:
 
     @property
     def plain(self) -> Summary:
-        """Test accuracy of the plain model."""
+        """Test accuracy of the plain model; of 0 runs, all numbers NaN, where every one of its runs failed."""
         return self.at(0.0)
 
     @property
@@ -70,7 +72,7 @@ class FitResult:
 
     @property
     def difference(self) -> Difference:
-        """Chosen minus plain, on the same splits and seeds."""
+        """Chosen minus plain, on the same splits and seeds; NaN where no run of both has finished."""
         return self.against_plain(self.mu)
 
     @property
@@ -84,11 +86,13 @@ class FitResult:
 
     def at(self, mu: float) -> Summary:
         """Test accuracy at one of the strengths, over its finished runs."""
-        return summarise(*matched(self.test[self.mus.index(mu)]))
+        (runs,) = matched(self.test[self.mus.index(mu)])
+        return summarise(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
 
     def against_plain(self, mu: float) -> Difference:
         """One of the strengths minus plain, on the splits and seeds that both have finished."""
-        return paired(*matched(self.test[self.mus.index(mu)], self.test[self.mus.index(0.0)]))
+        there, plain = matched(self.test[self.mus.index(mu)], self.test[self.mus.index(0.0)])
+        return paired(there, plain) if there.size else Difference(math.nan, math.nan, math.nan, math.nan, math.nan)
 
     def summary(self) -> str:
         """A few lines for people: plain, the best strength above 0, their difference, and what that means."""

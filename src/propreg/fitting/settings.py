@@ -1,7 +1,7 @@
-"""What ``fit`` is asked to train, from what its caller wrote: architecture, strengths, splits, device."""
+"""What ``fit`` is asked to train, from what its caller wrote: architecture, strengths, seeds, device."""
 
 import importlib.util
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from torch import nn
 
 from propreg import _errors
 from propreg.data.errors import DataError
-from propreg.data.graph import Graph, Split
-from propreg.data.splits import random_split
+from propreg.data.graph import Graph
+from propreg.engine.check import _model as check_model
 from propreg.engine.spec import Model
+from propreg.fitting.given_numbers import in_python, whole
 from propreg.fitting.methods import METHODS
 
 MODELS = {
@@ -21,13 +22,14 @@ MODELS = {
     "mlp": Model("mlp"),
     "appnp": Model("appnp", input_dropout=0.5),
 }
-Splits = int | Mapping[str, Split] | Sequence[Split]
 
 
 def architecture(model: Any) -> Model:
     """The settings of a model given by name, or those given."""
     if isinstance(model, Model):
-        return model
+        found = in_python(model)
+        check_model(found)
+        return found
     if isinstance(model, nn.Module):
         raise TypeError("model is a module, but every run needs a new one: pass a function, like lambda: MyGNN(...).")
     _errors.one_of("model", model, MODELS, ", a propreg.engine.Model or a function that makes a module")
@@ -48,46 +50,42 @@ def strengths(mu: Any, method: str) -> tuple[float, ...]:
     return tuple(sorted({0.0, *wanted}))
 
 
-def named_splits(graph: Graph, splits: Splits, train: int, val: int) -> dict[str, Split]:
-    """The splits to train on: those given, the graph's own, or random ones."""
-    if isinstance(splits, bool) or not isinstance(splits, int | np.integer | Mapping | Sequence):
-        raise TypeError(f"splits must be a number, or splits themselves, but a {type(splits).__name__} came.")
-    if isinstance(splits, Mapping):
-        parts = dict(splits)
-    elif isinstance(splits, Sequence):
-        parts = {str(i): split for i, split in enumerate(splits)}
-    elif graph.split is not None:
-        parts = {"own": graph.split}
-    elif splits < 1:
-        raise ValueError(f"splits must be at least 1, but {splits} came.")
-    else:
-        parts = {f"random-{i}": random_split(graph.y, train, val, i) for i in range(int(splits))}
-    if not parts:
-        raise ValueError("splits is empty: give at least one split.")
-    for name, split in parts.items():
-        _check_split(name, split, graph)
-    return parts
-
-
 def number_of_seeds(seeds: int | None, splits: int) -> int:
     """How many trainings per split and strength: several, more where there is one split."""
     if seeds is None:
         return 10 if splits == 1 else 3
-    if isinstance(seeds, bool) or not isinstance(seeds, int | np.integer) or seeds < 1:
-        raise ValueError(f"seeds must be a whole number of at least 1, but {seeds!r} came.")
-    return int(seeds)
+    return whole("seeds", seeds, 1)
 
 
-def device_of(name: str) -> torch.device:
-    """The device, refused here where torch has none, not in the middle of a training."""
-    _errors.one_of("device", str(name).split(":", maxsplit=1)[0], ("auto", "cpu", "cuda"))
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    elif name != "cpu" and not torch.cuda.is_available():
+def device_of(name: str | torch.device) -> torch.device:
+    """The device, refused here where torch has none, not in the middle of a training.
+
+    Example:
+        >>> device_of("cpu:0") == device_of(torch.device("cpu"))
+        True
+    """
+    text = str(name)
+    kind, colon, index = text.partition(":")
+    _errors.one_of("device", kind, ("auto", "cpu", "cuda"))
+    if text == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if colon and (kind == "auto" or not index.isdecimal()):
+        raise ValueError(f"device must be like 'auto', 'cpu', 'cuda' or 'cuda:0', but {text!r} came.")
+    if kind == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
         raise ValueError(
-            f"device is {name!r}, but torch sees no CUDA device: use 'cpu', or run propreg doctor --devices to see why."
+            f"device is {text!r}, but torch sees no CUDA device: use 'cpu', or run propreg doctor --devices to see why."
         )
-    return torch.device(name)
+    if index and int(index) >= (count := torch.cuda.device_count()):
+        raise ValueError(f"device is {text!r}, but torch sees {count}: the last one is 'cuda:{count - 1}'.")
+    return torch.device(text)
+
+
+def check_progress(progress: object) -> None:
+    """Refuse what is neither of the four."""
+    if progress is not None and not isinstance(progress, bool) and progress != "lines":
+        raise ValueError(f"progress must be True, False, None or 'lines', but {progress!r} came.")
 
 
 def need_classes(graph: Graph, where: str = "the graph") -> None:
@@ -105,14 +103,3 @@ def need_pyg() -> None:
             "fit returns a module of PyG's layers and needs torch_geometric: run pip install 'propreg[all]'.",
             name="torch_geometric",
         )
-
-
-def _check_split(name: str, split: Split, graph: Graph) -> None:
-    if not isinstance(split, Split):
-        raise TypeError(f"split {name!r} must be a propreg Split, but a {type(split).__name__} came.")
-    for part in ("train", "val", "test"):
-        mask = getattr(split, part)
-        if mask.shape != graph.y.shape:
-            raise DataError(f"split {name!r} has {mask.shape} {part} nodes but the graph has {graph.num_nodes} nodes.")
-        if not mask.any():
-            raise DataError(f"split {name!r} has no {part} nodes: give each of train, val and test at least one.")

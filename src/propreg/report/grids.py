@@ -37,7 +37,6 @@ class Grids:
     results: Results
     found: list[dict[str, Any]] = field(default_factory=list)
     _places: dict[tuple[str, tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
-    _runs: dict[str, dict[tuple[int, int], bool]] = field(default_factory=dict)
 
     def place(self, cell: Cell, line: Line) -> int:
         """The number of the grid of this cell on a line's splits and seeds."""
@@ -47,21 +46,12 @@ class Grids:
             self.found.append(self._grid(cell, line))
         return self._places[key]
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many different runs are recorded, and how many there should be."""
-        runs = [known for mine in self._runs.values() for known in mine.values()]
-        return sum(runs), len(runs)
-
     def _grid(self, cell: Cell, line: Line) -> dict[str, Any]:
         pairs = [(split, seed) for split in line.splits for seed in line.seeds]
-        mine = self._runs.setdefault(cell.text, {})
         found: dict[str, Any] = {"cell": cell.text, "splits": line.splits, "seeds": line.seeds}
         if not self.results.count(cell, line.splits, line.seeds):
-            mine.update(dict.fromkeys(pairs, False))
             return found
         outcomes = [self.results.outcome(cell, split, seed) for split, seed in pairs]
-        mine.update({pair: each is not None for pair, each in zip(pairs, outcomes, strict=True)})
         for name in ("val", "test", "epoch"):
             found[name] = [None if each is None else getattr(each, name) for each in outcomes]
         for name in ("val_of", "test_of"):

@@ -7,6 +7,7 @@ from typing import Any
 from propreg.report.grids import Grids
 from propreg.report.names import line_name
 from propreg.statistics import Difference, paired
+from propreg.study.counting import count_runs
 from propreg.study.experiment import Experiment, Line, experiment_names, load_experiment
 from propreg.study.results import Results
 from propreg.study.table import Row, line_rows
@@ -101,7 +102,7 @@ def collect(results: Results, names: Sequence[str] | None = None) -> Study:
             places.append(place)
             lines.append(_packed_line(place, experiment, grids))
         sections.append(Section(experiment, tuple(places)))
-    recorded, wanted = grids.counts
+    recorded, wanted = count_runs((section.experiment for section in sections), results)
     return Study(tuple(sections), tuple(grids.found), tuple(lines), recorded, wanted)
 
 

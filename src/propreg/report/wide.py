@@ -8,7 +8,7 @@ from propreg.statistics import Difference
 from propreg.study.table import Row
 
 SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "cannot tell": "?"}
-PICKS = {"none": "", "validation": "μ picked on validation", "test": "μ best on test"}
+PICKS = {"none": "", "validation": "μ picked on validation", "test": "μ best on test", "fixed": "μ fixed"}
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from propreg.study.errors import StudyError
+from propreg.study.plausible import implausible
 from propreg.study.row_digest import row_digest
 from propreg.study.run import Cell, Run
 from propreg.study.store import Row, Store
@@ -53,7 +54,7 @@ def _check(store: Store) -> Checked:
             continue
         seen.add(key)
         said = ["is not what was stored"] if key in digests and row_digest(row) != digests[key] else []
-        if said := said + _implausible(row):
+        if said := said + implausible(row[1:]):
             place = f"{cell.dataset}, split {split}, seed {seed}"
             wrong.append(f"run {key[:16]} ({place}) {' and '.join(said)}: {MEND}")
         else:
@@ -80,19 +81,6 @@ def _cell(text: str) -> Cell | None:
 def _beginnings(keys: set[str]) -> list[str]:
     """What people see of keys, also of damaged ones."""
     return sorted(ascii(str(key)[:16]).strip("'") for key in keys)
-
-
-def _implausible(row: Row) -> list[str]:
-    numbers = row[3:9]
-    if any(not isinstance(number, int) for number in numbers):
-        return ["has something for a number that is none"]
-    val, val_of, test, test_of, epoch, epochs = numbers
-    found = []
-    if not (0 <= val <= val_of and 0 <= test <= test_of):
-        found.append("has more nodes right than there are")
-    if not 0 <= epoch <= epochs:
-        found.append(f"reports epoch {epoch} of {epochs}")
-    return found
 
 
 class _Sizes:

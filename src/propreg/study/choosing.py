@@ -1,12 +1,14 @@
 """Part of an experiment: ``dataset=cora,model=gcn`` and the like, and fewer seeds."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from propreg.study.errors import StudyError, UsageError, unknown
 from propreg.study.experiment import Experiment, Line
 
 KEYS = ("dataset", "model", "method", "preset")
+_NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
 
 
 def choose(experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int] | None = None) -> tuple[Line, ...]:
@@ -24,7 +26,7 @@ def choose(experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int
         [('gcn', 'plain'), ('gcn', 'laplacian-mean')]
     """
     wanted: dict[str, set[str]] = {}
-    for pair in (part.strip() for text in only for part in text.split(",")):
+    for pair in (part.strip() for text in only for part in _NEXT_FILTER.split(text)):
         key, equals, value = pair.partition("=")
         if not equals:
             raise UsageError(f"A filter reads key=value, for example dataset=cora, but {pair!r} came.")
@@ -32,6 +34,7 @@ def choose(experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int
             raise UsageError(str(unknown("filter", key, KEYS)))
         known = {_loosely(name): name for line in experiment.lines for name in _names(line, key)}
         if _loosely(value) not in known:
+            _check_each(key, value, known)
             raise unknown(f"{key} in {experiment.name}", value, sorted(known.values()))
         wanted.setdefault(key, set()).add(known[_loosely(value)])
     kept = [line for line in experiment.lines if all(_names(line, key) & values for key, values in wanted.items())]
@@ -42,9 +45,18 @@ def choose(experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int
     return tuple(replace(line, seeds=_subset(line, seeds, experiment.name)) for line in kept)
 
 
+def _check_each(key: str, value: str, known: Iterable[str]) -> None:
+    """Refuse several values behind one key, unless they may be meant as the commas of a single one."""
+    parts = [part.strip() for part in value.split(",")]
+    single = any("," in name for name in known) and not all(_loosely(part) in known for part in parts)
+    if len(parts) > 1 and not single:
+        each = ",".join(f"{key}={part}" for part in parts if part)
+        raise UsageError(f"A filter reads key=value for each value, as in {each}, but '{key}={value}' came.")
+
+
 def _loosely(name: str) -> str:
-    """Capitals do not matter, nor do dashes for underscores."""
-    return name.lower().replace("-", "_")
+    """Capitals do not matter, nor do dashes for underscores, nor spaces after commas."""
+    return re.sub(r",\s+", ",", name.lower().replace("-", "_"))
 
 
 def _names(line: Line, key: str) -> set[str]:

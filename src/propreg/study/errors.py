@@ -26,4 +26,5 @@ def unknown(kind: str, name: object, known: Iterable[str]) -> StudyError:
     listed = list(known)
     near = difflib.get_close_matches(name, listed, n=1, cutoff=0.5) if isinstance(name, str) else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return StudyError(f"There is no {kind} {name!r}.{hint} Known are: {', '.join(listed)}.")
+    shown = (repr(each) if "," in each or not each else each for each in listed)
+    return StudyError(f"There is no {kind} {name!r}.{hint} Known are: {', '.join(shown)}.")

@@ -11,17 +11,19 @@ import gzip
 import itertools
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from propreg.data._atomic import atomic_write
 from propreg.study.errors import StudyError
+from propreg.study.plausible import implausible
 from propreg.study.store import Row
 
 FORMAT, VERSION = "propreg runs", 1
 COLUMNS = 11
 _CELL, _RUNS = '{"cell":', ',"runs":'
+_MEND = "export it again, or take a copy"
 
 
 def to_lines(rows: Iterable[Row]) -> Iterator[str]:
@@ -70,12 +72,25 @@ def rows_of(text: str, path: Path) -> list[list[Any]]:
     """The runs of a line.
 
     Raises:
-        StudyError: If they are none.
+        StudyError: If they are none, or their numbers cannot be.
     """
     rows = parsed(text, path)
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == COLUMNS for row in rows):
         raise _damaged(path)
+    check_rows(rows, path)
     return rows
+
+
+def check_rows(rows: Iterable[Sequence[Any]], path: Path, mend: str = _MEND) -> None:
+    """Refuse rows (split, seed, the outcome's columns, batch) whose numbers cannot be: no mean of them says anything.
+
+    Raises:
+        StudyError: If there is one.
+    """
+    for row in rows:
+        if wrong := implausible(row):
+            who = f"the run of split {str(row[0])[:9]}, seed {str(row[1])[:9]}"
+            raise StudyError(f"{path} is damaged, {who}, {' and '.join(wrong)}: {mend}.")
 
 
 def read_texts(path: Path) -> Iterator[tuple[str, str]]:
@@ -109,7 +124,7 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _damaged(path: Path) -> StudyError:
-    return StudyError(f"{path} is damaged, a line is not what an export has: export it again, or take a copy.")
+    return StudyError(f"{path} is damaged, a line is not what an export has: {_MEND}.")
 
 
 def _why(error: Exception) -> str:

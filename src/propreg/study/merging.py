@@ -8,6 +8,7 @@ from typing import Any
 
 from propreg.study.errors import StudyError
 from propreg.study.exported import read_export
+from propreg.study.provenance import provenance
 from propreg.study.record import Outcome, Record
 from propreg.study.run import Cell, Run
 from propreg.study.store import Store
@@ -59,17 +60,6 @@ def made_by(path: Path) -> list[dict[str, Any]]:
     except (OSError, ValueError):
         return []  # runs are worth having without it
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def provenance(store: Store) -> list[dict[str, Any]]:
-    """Each session that trained runs of a store, also those that came with runs from elsewhere, once."""
-    found: dict[str, dict[str, Any]] = {}
-    for session in store.sessions():
-        earlier = session.pop("made_by", [])
-        for each in earlier or [session]:
-            if each.get("runs") or "taken_from" not in each:
-                found.setdefault(json.dumps(each, sort_keys=True), each)
-    return list(found.values())
 
 
 def take_in(store: Store, path: Path) -> Taken:

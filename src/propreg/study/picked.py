@@ -16,8 +16,10 @@ def picked_text(lines: Sequence[Line], results: Results) -> str:
     its strengths; else they are a table whose first column names the method too.
 
     Raises:
-        StudyError: If nothing was picked, since no line is complete.
+        StudyError: If nothing was picked, since no line is complete, or none has more than one strength.
     """
+    if all(len(line.cells) == 1 for line in lines):
+        raise StudyError("Nothing is picked here: none of these lines has more than one strength to pick from.")
     found = [(line, mu) for line in lines if (mu := _strength(line, results)) is not None]
     if not found:
         raise StudyError("No strength is picked yet: none of these lines with a strength has all its runs.")
@@ -37,7 +39,7 @@ def picked_text(lines: Sequence[Line], results: Results) -> str:
 
 
 def at_picked(lines: Sequence[Line], results: Results) -> tuple[Line, ...]:
-    """The same lines with their picked strength alone; the plain model, which has none, stays.
+    """The same lines with their picked strength alone; those with one strength, and the plain model, stay.
 
     Raises:
         StudyError: If a line is not complete, so that nothing was picked.
@@ -46,7 +48,7 @@ def at_picked(lines: Sequence[Line], results: Results) -> tuple[Line, ...]:
 
 
 def _only(line: Line, results: Results) -> Line:
-    if line.method.method == "plain":
+    if len(line.cells) == 1:
         return line
     mu = _strength(line, results)
     if mu is None:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from propreg.study.errors import StudyError
-from propreg.study.merging import made_by, provenance
+from propreg.study.merging import made_by
+from propreg.study.provenance import provenance
 from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.run import Cell, Run
@@ -127,16 +128,26 @@ def what_is_done(runs: Iterable[Run], store: Path, usual: Path | None = None) ->
 def pace_of(sessions: Iterable[dict[str, Any]]) -> Pace | None:
     """The mean time of a run over sessions that noted their seconds and runs; None where none did.
 
+    Of a session that trained more runs than those that are meant, so much of its time counts as these are of all.
+
     Example:
         >>> pace_of([{"runs": 30, "seconds": 20.0, "device": "cpu"}, {"runs": 10, "seconds": 20.0}, {"runs": 5}])
         Pace(seconds_per_run=1.0, device='')
+        >>> pace_of([{"runs": 30, "runs_of_session": 300, "seconds": 60.0, "device": "cpu"}])
+        Pace(seconds_per_run=0.2, device='cpu')
     """
     timed = [note for note in sessions if _is_number(note.get("runs")) and _is_number(note.get("seconds"))]
     if not timed:
         return None
     devices = {str(note.get("device", "")) for note in timed}
-    mean = sum(note["seconds"] for note in timed) / sum(note["runs"] for note in timed)
-    return Pace(mean, devices.pop() if len(devices) == 1 else "")
+    seconds = (note["seconds"] * note["runs"] / max(note["runs"], _runs_of_session(note)) for note in timed)
+    return Pace(sum(seconds) / sum(note["runs"] for note in timed), devices.pop() if len(devices) == 1 else "")
+
+
+def _runs_of_session(note: dict[str, Any]) -> float:
+    """How many runs its seconds are of."""
+    named: Any = note.get("runs_of_session")
+    return float(named if _is_number(named) else note["runs"])
 
 
 def _is_number(value: object) -> bool:

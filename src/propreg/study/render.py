@@ -25,19 +25,21 @@ PICKED = {
     "none": "",
     "validation": "picked on validation",
     "test": "best on test",
+    "fixed": "fixed",
 }
 NOTES = (
     "mean ± population standard deviation of test accuracy in per cent; 95 % interval of the mean by a bootstrap over "
     "splits (over seeds where there is one split).",
     "With five splits such an interval is somewhat narrow: it covers nearer 85 % than 95 % of the time if splits were "
     "normal.",
-    "Strengths are picked on mean validation accuracy; best on test, as the paper's numbers seem to be, stands beside.",
+    "Strengths are picked on mean validation accuracy; best on test, as the paper's numbers seem to be, stands beside. "
+    "Where an experiment has one strength only, it is fixed: nothing was picked.",
     "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits, which with "
     "five splits cannot go below 1/16; won: the share of paired runs that are better. Better or worse can be told only "
     "where the interval of the difference leaves out 0 and all splits agree (p at its smallest).",
     f"Verdict: reproduced where the difference to the paper is surely within ±{MARGIN:g} point, higher or lower where "
-    "it is not and is surely not 0, else cannot tell; incomplete where runs are missing. A method may add less than that "
-    "margin: an accuracy that is reproduced is not yet a gain that is.",
+    "it is not and is surely not 0, else cannot tell; incomplete where runs are missing. A method may add less than "
+    "that margin: an accuracy that is reproduced is not yet a gain that is.",
 )
 
 

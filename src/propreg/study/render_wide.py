@@ -29,7 +29,8 @@ def widen(rows: Sequence[Row]) -> tuple[list[str], list[Wide]]:
         wide.setdefault((row.model, row.method, row.preset, row.selection), {})[row.dataset] = row
     found = []
     for (model, method, preset, selection), members in wide.items():
-        said = ", ".join(part for part in (preset, PICKED[selection]) if part)
+        how = "μ fixed" if selection == "fixed" else PICKED[selection]
+        said = ", ".join(part for part in (preset, how) if part)
         label = f"{method} ({said})" if said else method
         found.append(Wide(model, label, tuple(members.get(name) for name in datasets)))
     order = list(dict.fromkeys(each.model for each in found))
@@ -62,16 +63,20 @@ def to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
 
 
 def to_latex(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """A table for booktabs; the paper's number is in small print."""
+    """A table for booktabs: the paper's number in brackets, the 95 % interval and μ in small print below."""
     datasets, wide = widen(rows)
-    out = [r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
+    out = [r"% needs \usepackage{booktabs}", r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
     out += [f"\\begin{{tabular}}{{ll{'l' * len(datasets)}}}", r"\toprule"]
     out += [" & ".join(["model", "method", *map(_tex, datasets)]) + r" \\", r"\midrule"]
     for i, each in enumerate(wide):
         if i and each.model != wide[i - 1].model:
             out.append(r"\midrule")
+        elif i:
+            out.append(r"\addlinespace")
         out.append(" & ".join([_tex(each.model), _tex(each.label), *map(_latex, each.places)]) + r" \\")
-    return "\n".join([*out, r"\bottomrule", r"\end{tabular}", r"\end{table*}"]) + "\n"
+        out.append(" & ".join(["", "", *map(_latex_below, each.places)]).lstrip() + r" \\")
+    out += [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]
+    return "\n".join([*out, f"\\parbox{{\\linewidth}}{{\\scriptsize {_latex_legend()}}}", r"\end{table*}"]) + "\n"
 
 
 def _marked(row: Row | None) -> str:
@@ -88,10 +93,34 @@ def _marked(row: Row | None) -> str:
 def _latex(row: Row | None) -> str:
     if row is None:
         return ""
-    if row.mean is None:
-        return r"\emph{incomplete}"
     paper = "" if row.paper_mean is None else f" {{\\scriptsize ({decimals(row.paper_mean)})}}"
+    if row.mean is None:
+        return r"\emph{incomplete}" + paper
     return f"${decimals(row.mean)}\\pm{decimals(row.std)}${paper} {_LATEX_SIGNS.get(row.verdict, '')}".rstrip()
+
+
+def _latex_below(row: Row | None) -> str:
+    """The second line of a place: the interval and the strength, or how many runs there are."""
+    if row is None:
+        return ""
+    if row.mean is None:
+        return f"{{\\scriptsize {_tex(row.verdict.partition(': ')[2])}}}"
+    strength = "" if row.selection == "none" else f", $\\mu={_latex_number(row.strength or 0.0)}$"
+    return f"{{\\scriptsize {decimals(row.low)}--{decimals(row.high)}{strength}}}"
+
+
+def _latex_number(value: float) -> str:
+    digits, power, exponent = f"{value:g}".partition("e")
+    return digits if not power else f"{digits}\\cdot10^{{{int(exponent)}}}".removeprefix("1\\cdot")
+
+
+def _latex_legend() -> str:
+    signs = ", ".join(f"{sign} {word}" for word, sign in _LATEX_SIGNS.items())
+    said = (
+        "Mean ± population standard deviation of test accuracy in per cent, the paper's mean in brackets; below them "
+        "the 95 % interval of the mean and the strength μ. Verdicts on the paper's mean:"
+    )
+    return f"{_tex(said)} {signs}."
 
 
 def _legend() -> list[str]:
@@ -100,9 +129,19 @@ def _legend() -> list[str]:
 
 
 _WRITTEN = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "#": r"\#",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
     "_": r"\_",
     "%": r"\%",
     "&": r"\&",
+    "±": r"$\pm$",
+    "…": r"\dots{}",
+    "×": r"$\times$",
     "φ": r"$\phi$",
     "Â": r"$\hat{A}$",
     "μ": r"$\mu$",

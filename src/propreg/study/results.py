@@ -1,7 +1,7 @@
 """Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,10 +11,10 @@ import numpy as np
 
 from propreg.statistics import Runs
 from propreg.study.errors import StudyError
-from propreg.study.exported import parsed, read_texts, rows_of
+from propreg.study.exported import check_rows, parsed, read_texts, rows_of
 from propreg.study.merging import is_store
 from propreg.study.record import Outcome
-from propreg.study.run import Cell
+from propreg.study.run import Cell, Run
 from propreg.study.store import Store
 
 
@@ -34,27 +34,36 @@ class Results:
 
     def __init__(self) -> None:
         self._cells: dict[str, dict[tuple[int, int], Sequence[Any]]] = {}
-        self._waiting: dict[str, list[Callable[[], Rows]]] = {}
+        self._waiting: dict[str, list[tuple[Callable[[], Rows], str]]] = {}
 
     def __len__(self) -> int:
         return sum(len(runs) for runs in self._all().values())
 
-    def take(self, cell: str, rows: Rows) -> None:
-        """Add rows (split, seed, the outcome's columns, batch) of a cell; what is known already stays."""
-        self.take_later(cell, lambda: rows)
+    def take(self, cell: str, rows: Rows, source: str = "") -> None:
+        """Add rows (split, seed, the outcome's columns, batch) of a cell; the source is what an error calls them."""
+        self.take_later(cell, lambda: rows, source)
 
-    def take_later(self, cell: str, rows: Callable[[], Rows]) -> None:
+    def take_later(self, cell: str, rows: Callable[[], Rows], source: str = "") -> None:
         """The same of rows that are read only when someone asks for their cell."""
-        self._waiting.setdefault(cell, []).append(rows)
+        self._waiting.setdefault(cell, []).append((rows, source))
 
     def _of(self, cell: str) -> dict[tuple[int, int], Sequence[Any]]:
-        """The rows of a cell by split and seed."""
+        """The rows of a cell by split and seed.
+
+        Raises:
+            StudyError: If they cannot be read, or a run has two results.
+        """
         if cell in self._waiting:
-            read = [row for rows in self._waiting[cell] for row in rows()]  # first: what is damaged stays so
-            del self._waiting[cell]
-            mine = self._cells.setdefault(cell, {})
-            for row in read:
-                mine.setdefault((row[0], row[1]), row)
+            mine, sources = dict(self._cells.get(cell, {})), dict[tuple[int, int], str]()
+            for rows, source in self._waiting[cell]:
+                for row in rows():
+                    place = (row[0], row[1])
+                    if place not in mine:
+                        mine[place], sources[place] = row, source
+                    elif tuple(mine[place][2:10]) != tuple(row[2:10]):
+                        raise _unequal(Run.key_of(cell, *place), sources.get(place, ""), source)
+            self._cells[cell] = mine
+            del self._waiting[cell]  # last: what is damaged stays so
         return self._cells.get(cell, {})
 
     def _all(self) -> dict[str, dict[tuple[int, int], Sequence[Any]]]:
@@ -68,6 +77,10 @@ class Results:
         for text, rows in cells.items():
             for (split, seed), row in rows.items():
                 yield text, split, seed, Outcome(*row[2:10]), row[10]
+
+    def places(self, cell: Cell) -> Set[tuple[int, int]]:
+        """The splits and seeds that a cell has runs of."""
+        return self._of(cell.text).keys()
 
     def outcome(self, cell: Cell, split: int, seed: int) -> Outcome | None:
         """The result of a run, None where it is missing."""
@@ -95,6 +108,14 @@ class Results:
         shape = (len(splits), len(seeds))
         val, test = 100 * counts[:, 0] / counts[:, 1], 100 * counts[:, 2] / counts[:, 3]
         return Accuracies(val.reshape(shape), test.reshape(shape))
+
+
+def _unequal(key: str, first: str, second: str) -> StudyError:
+    files = f"{first} and {second} have" if first != second else f"{first or 'The record'} has"
+    return StudyError(
+        f"{files} two different results of run {key[:16]}: move the file that is wrong elsewhere "
+        f"(propreg rerun {key[:16]} --results FILE trains the run again to tell which one is)."
+    )
 
 
 def where_results(named: Path | None, folder: Path, store: Path) -> Path:
@@ -128,11 +149,12 @@ def load_results(path: Path) -> Results:
         if is_store(file):
             with Store(file, "read") as store:
                 for row in store.rows():
-                    results.take(row[0], [row[1:]])
+                    check_rows([row[1:]], file, f"propreg store check --store {file} says how to mend it")
+                    results.take(row[0], [row[1:]], str(file))
         elif file.suffix in (".sqlite", ".db"):
             raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
             for cell, runs in read_texts(file):
                 text = json.dumps(parsed(cell, file), separators=(",", ":"))
-                results.take_later(text, partial(rows_of, runs, file))
+                results.take_later(text, partial(rows_of, runs, file), str(file))
     return results

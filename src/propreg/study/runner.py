@@ -1,5 +1,6 @@
 """The runner: finds what is missing, trains whole batches, longest first, and stores each run as it finishes."""
 
+import secrets
 import signal
 import threading
 import time
@@ -115,7 +116,9 @@ def reproduce(
     sweep = _Sweep(store, worker, stop, tell, progress, report)
     if todo and not stop():
         crew = trainer()
-        session = store.begin_session({**crew.about(), "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())})
+        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        # By its time alone a session could not be told from one that another machine began in the same second.
+        session = store.begin_session({**crew.about(), "started": began, "session": secrets.token_hex(4)})
         try:
             with Heartbeat(store.path, worker):
                 sweep.train(todo, crew, session)

@@ -18,7 +18,8 @@ from propreg.study.results import Accuracies, Results
 class Row:
     """One place of a table; accuracies in per cent. What is not known is None.
 
-    ``selection`` is ``"validation"``, ``"test"`` (best on test, as the paper's numbers seem to be), or ``"none"`` for
+    ``selection`` says how the strength was come by: ``"validation"`` (picked there), ``"test"`` (best on test, as the
+    paper's numbers seem to be), ``"fixed"`` where the line has only one, so that nothing was picked, or ``"none"`` for
     the plain model, which has no strength. ``low`` … ``high`` is a 95 % interval of the mean; ``difference`` and
     ``p_value`` are those to the plain model on the same splits and seeds. ``verdict`` is that on the paper's number, or
     says how many runs are there of an incomplete line. ``won`` is the share of runs better than the plain one of the
@@ -56,14 +57,14 @@ def table_rows(experiment: Experiment, results: Results, lines: Iterable[Line] |
 
 
 def line_rows(line: Line, paper: str, results: Results) -> list[Row]:
-    """A row for the plain model, two for a line with a grid: picked on validation, and best on test."""
+    """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
     found = [results.accuracies(cell, line.splits, line.seeds) for cell in line.cells]
     complete = [each for each in found if each is not None]
-    plain = line.method.method == "plain"
+    alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
     if len(complete) < len(found):
-        return [_incomplete(line, paper, results, "none" if plain else "validation")]
-    if plain:
-        return [_row(line, paper, results, "none", 0, complete)]
+        return [_incomplete(line, paper, results, alone or "validation")]
+    if alone:
+        return [_row(line, paper, results, alone, 0, complete)]
     return [
         _row(line, paper, results, "validation", pick([each.val.mean() for each in complete]), complete),
         _row(line, paper, results, "test", pick([each.test.mean() for each in complete]), complete),

@@ -22,6 +22,7 @@ from propreg.engine.spec import Result
 from propreg.engine.step import nothing_dropped
 from propreg.study.batches import Batch
 from propreg.study.digest import PARTS
+from propreg.study.engine_digest import engine_digest
 from propreg.study.errors import Stopped, StudyError
 from propreg.study.record import Outcome, Record
 from propreg.study.run import Cell, Run
@@ -106,10 +107,10 @@ class Trainer:
         return grow_train(graph.split, graph.y, total=cell.train_nodes, seed=run.split)
 
     def about(self) -> dict[str, Any]:
-        """The machine and the versions, for the record."""
+        """The machine, the versions and the engine's code, for the record."""
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
         versions = {"python": platform.python_version(), "torch": str(torch.__version__), "propreg": __version__}
-        return {"device": f"{self.device.type}: {name}", **versions}
+        return {"device": f"{self.device.type}: {name}", **versions, "engine": engine_digest()}
 
 
 def _needed(runs: Sequence[Run], known: Set[str], size: int) -> list[Run]:

@@ -33,7 +33,7 @@ function fillDetails(title, body, data, id, pick) {
   body.append(factsOf(line, row), ...wordsOf(line, row, model).map((text) => element('p', {}, text)));
   const holder = element('div');
   const chosen = row.strength === null || row.strength === undefined ? line.mus[0] : row.strength;
-  if (line.family !== 'plain') {
+  if (line.family !== 'plain' && line.mus.length > 1) {
     const panel = curveOf(line, data.grids, picked, best);
     body.append(element('h3', {}, panel.title));
     if (panel.series[0].y.some((value) => value !== null)) {

@@ -12,7 +12,7 @@ function keeps(row, filter) {
     (!filter.model || model === filter.model) &&
     (!filter.method || method === filter.method) &&
     (!filter.dataset || !dataset || dataset === filter.dataset) &&
-    (!filter.pick || pick === 'none' || pick === filter.pick)
+    (!filter.pick || pick === 'none' || pick === 'fixed' || pick === filter.pick)
   );
 }
 

@@ -29,7 +29,7 @@ function makeList(data, section, title) {
       value: (each) => (each.row.selection === 'none' ? null : each.row.strength),
       show: (each) => (each.row.selection === 'none' || each.row.strength === null ? '' : strength(each.row.strength)),
     },
-    { name: 'picked on', value: (each) => ({ none: '', validation: 'validation', test: 'test' })[each.row.selection] },
+    { name: 'picked on', value: (each) => (each.row.selection === 'none' ? '' : each.row.selection) },
     number(
       'accuracy',
       (each) => each.row.mean,

@@ -62,8 +62,8 @@ def _accuracy(name: str, method: str, places: Sequence[Place], reading: Reading)
     mu, runs = known[best]
     shape = "falls" if not best else "rises" if best == len(known) - 1 else "rises and then falls"
     text = (
-        f"{name}, {words.method(method)}: accuracy {shape} with μ, {words.agrees(0 < best < len(known) - 1)}; it is best "
-        f"at μ = {mu:g} with {words.percent(means[best])}"
+        f"{name}, {words.method(method)}: accuracy {shape} with μ, {words.agrees(0 < best < len(known) - 1)}; "
+        f"it is best at μ = {mu:g} with {words.percent(means[best])}"
     )
     if best:
         text += f", {words.points(paired(runs, known[0][1]))} to the plain model"

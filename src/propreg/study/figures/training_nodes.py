@@ -42,7 +42,7 @@ def training_nodes(results: Results) -> Figure:
         f"P-reg's μ is picked on validation at each size, from {words.strengths(_grid(experiment))}.",
         f"Line and band: mean of {behind(experiment.lines[0], 'draws')} and its 95 % interval; ◇: the "
         f"paper's Table 2, which is the public split with its {USUAL} nodes.",
-        "accuracy generally rises with more training nodes. The paper shows the plain models only; P-reg is our addition.",
+        "accuracy generally rises with more training nodes. The paper shows plain models only; P-reg is our addition.",
         said(sentence for model in models for sentence in _found(model, curves)),
         all_lacking(
             results,

@@ -1,0 +1,30 @@
+"""Torch's random state: set for a run, and left to the caller as it was."""
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+
+@contextlib.contextmanager
+def random_state_kept(device: torch.device) -> Iterator[None]:
+    """Whatever is drawn inside, on the CPU and on this device, the caller draws what it would have drawn without it.
+
+    Example:
+        >>> before = torch.get_rng_state()
+        >>> with random_state_kept(torch.device("cpu")):
+        ...     drawn = torch.rand(3)
+        >>> torch.equal(before, torch.get_rng_state())
+        True
+    """
+    cuda = device.type == "cuda"
+    with torch.random.fork_rng(devices=[device] if cuda else [], device_type="cuda"):
+        yield
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """What ``torch.manual_seed`` does, but on the CPU and this device only: others are none of ours."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":
+        with torch.cuda.device(device):
+            torch.cuda.manual_seed(seed)

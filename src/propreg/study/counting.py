@@ -1,0 +1,25 @@
+"""How many runs experiments have, and how many of them are recorded."""
+
+from collections.abc import Iterable
+
+from propreg.study.experiment import Experiment
+from propreg.study.results import Results
+from propreg.study.run import Cell
+
+
+def count_runs(experiments: Iterable[Experiment], results: Results) -> tuple[int, int]:
+    """The recorded runs of experiments and all that they should have, each once: experiments share many.
+
+    Example:
+        >>> from propreg.study.experiment import load_experiment
+        >>> smoke = load_experiment("digits-smoke")
+        >>> count_runs([smoke, smoke], Results())
+        (0, 200)
+    """
+    found: dict[str, tuple[Cell, set[tuple[int, int]]]] = {}
+    for line in (line for experiment in experiments for line in experiment.lines):
+        runs = {(split, seed) for split in line.splits for seed in line.seeds}
+        for cell in line.cells:
+            found.setdefault(cell.text, (cell, set()))[1].update(runs)
+    recorded = sum(len(runs & results.places(cell)) for cell, runs in found.values())
+    return recorded, sum(len(runs) for _, runs in found.values())

@@ -1,0 +1,118 @@
+"""What of a user's own model cannot be trained or handed back: refused in one sentence, before anything is trained."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from fitting.own_modules import GRAPH, QUICK, Base
+from propreg.fitting.fit import fit
+
+
+class NeverUsedLazy(Base):
+    """A lazy layer that gets no input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.c = nn.LazyLinear(2)
+
+
+class Remembers(Base):
+    """What it computes depends on how often it was called in training."""
+
+    calls = 0
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        self.calls += self.training
+        return super().forward(x * (1 + self.calls), edge_index)
+
+
+class Detached(Base):
+    """Nothing flows back."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x, edge_index).detach()
+
+
+class Grows(Base):
+    """A buffer whose size changes."""
+
+    seen: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        if self.training:
+            self.seen = torch.cat([self.seen, torch.zeros(1)])
+        return super().forward(x, edge_index)
+
+
+class Nothing(nn.Module):
+    """No parameter at all."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:  # noqa: ARG002
+        return x[:, :3]
+
+
+class DoubleLogits(Base):
+    """Logits in double precision."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x, edge_index).double()
+
+
+SHARED, SHARED_LAYER = Base(), nn.Linear(8, 6)
+
+
+def sharing_a_layer() -> nn.Module:
+    module = Base()
+    module.a = SHARED_LAYER
+    return module
+
+
+def of_any_width(widths: list[int]) -> Any:
+    def make() -> nn.Module:
+        widths.append(widths[-1] + 1)
+        module = Base()
+        module.a, module.b = nn.Linear(8, widths[-1]), nn.Linear(widths[-1], 3)
+        return module
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("factory", "error", "says"),
+    [
+        (lambda: SHARED, ValueError, r"two calls share their parameters: build it inside the function"),
+        (sharing_a_layer, ValueError, r"two calls share their parameters"),
+        (of_any_width([4]), ValueError, "the same architecture at every call"),
+        (Nothing, ValueError, "no parameter that requires a gradient"),
+        (lambda: Base().requires_grad_(False), ValueError, "no parameter that requires a gradient"),
+        (lambda: Base().double(), TypeError, r"'a.weight' of model is torch.float64, but fit trains in torch.float32"),
+        (DoubleLogits, TypeError, "logits in torch.float32, but torch.float64 came"),
+        (NeverUsedLazy, ValueError, "'c.weight' of model is lazy, and forward does not use it"),
+        (Remembers, ValueError, "could not be handed back: a new module with the same parameters and buffers"),
+        (Grows, ValueError, "could not be handed back, since its state cannot be set"),
+        (Detached, ValueError, "no gradient flows from"),
+        (lambda: 3, TypeError, "must make a torch.nn.Module, but it made a int"),
+        (lambda: Base().b, TypeError, "positional argument"),
+    ],
+)
+def test_what_cannot_be_trained_or_handed_back_is_refused_at_once(
+    factory: Any, error: type[Exception], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: Any) -> Any:
+        raise AssertionError("it was trained")
+
+    monkeypatch.setattr("propreg.fitting.fit.train_all", never)
+    with pytest.raises(error, match=says) as caught:
+        fit(GRAPH, factory, **QUICK)
+    assert "\n" not in str(caught.value)
+
+
+def test_dropout_belongs_to_the_module() -> None:
+    with pytest.raises(ValueError, match="set it inside the module of your own"):
+        fit(GRAPH, Base, dropout=0.2, **QUICK)

@@ -1,0 +1,156 @@
+"""What ``fit`` is asked for: numbers of NumPy's, devices, splits of the caller's, each refusal in one sentence."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from communities import communities
+from propreg.data.errors import DataError
+from propreg.data.graph import Split
+from propreg.data.pyg import to_data
+from propreg.data.splits import random_split
+from propreg.engine import Model
+from propreg.fitting.fit import fit
+from propreg.fitting.saved import load_model
+from propreg.fitting.settings import device_of
+
+GRAPH = communities()
+SPLIT = random_split(GRAPH.y, 5, 10)
+QUICK: dict[str, Any] = {"mu": [0.2], "splits": [SPLIT], "seeds": 1, "max_epochs": 3, "progress": False}
+
+
+def quick(**options: Any) -> Any:
+    return fit(GRAPH, **{**QUICK, **options})
+
+
+def test_whole_numbers_of_numpy(tmp_path: Any) -> None:
+    given = {
+        "model": Model(hidden=np.int64(4), layers=np.int32(2), input_dropout=np.float32(0.25)),  # type: ignore[arg-type]
+        "splits": np.int64(2),
+        "seeds": np.int64(2),
+        "max_epochs": np.int64(3),
+        "patience": np.int16(2),
+        "train_per_class": np.int64(5),
+        "val_per_class": np.uint8(10),
+        "lr": np.float32(0.5),
+        "weight_decay": np.float64(0),
+        "dropout": np.float32(0.5),
+    }
+    result = quick(**given)
+    model = Model(hidden=4, layers=2, input_dropout=0.25)
+    plain = quick(
+        model=model, splits=2, seeds=2, patience=2, train_per_class=5, val_per_class=10, lr=0.5, weight_decay=0
+    )
+    np.testing.assert_array_equal(result.test, plain.test)
+    assert result.test.shape == (2, 2, 2)
+    assert result.runs[0].replica == plain.runs[0].replica
+    result.save(tmp_path / "model.npz")  # in JSON, which has no NumPy numbers
+    assert load_model(tmp_path / "model.npz") is not None
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu"), torch.device("cpu", 0)])
+def test_a_device_by_name_or_as_torch_has_it(device: Any) -> None:
+    assert device_of(device) == torch.device("cpu")
+    assert quick(device=device).finished
+
+
+@pytest.mark.parametrize("device", ["cuda:x", "cpu:", "auto:0"])
+def test_a_device_that_is_no_device(device: str) -> None:
+    with pytest.raises(ValueError, match="device must be like 'auto', 'cpu', 'cuda' or 'cuda:0'"):
+        quick(device=device)
+
+
+def test_a_device_beyond_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert device_of("cuda:1") == torch.device("cuda:1")
+    with pytest.raises(ValueError, match="device is 'cuda:2', but torch sees 2: the last one is 'cuda:1'"):
+        device_of("cuda:2")
+
+
+def _with(part: str, *nodes: int) -> Split:
+    mask = getattr(SPLIT, part).copy()
+    mask[list(nodes)] = True
+    return replace(SPLIT, **{part: mask})
+
+
+TRAIN, VAL, TEST = (int(np.flatnonzero(getattr(SPLIT, part))[0]) for part in ("train", "val", "test"))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"patience": -1}, ValueError, "patience must be a whole number of at least 0, but -1 came: to train all"),
+        ({"patience": 1.5}, ValueError, "patience must be a whole number of at least 0, but 1.5 came"),
+        ({"patience": None}, ValueError, "patience must be a whole number of at least 0, but None came"),
+        ({"patience": float("inf")}, ValueError, "but inf came: to train all epochs, give as many as max_epochs"),
+        ({"max_epochs": 0}, ValueError, "max_epochs must be a whole number of at least 1"),
+        ({"max_epochs": True}, ValueError, "max_epochs must be a whole number of at least 1"),
+        ({"lr": "0.1"}, ValueError, "lr must be a finite number of at least 0, but '0.1' came"),
+        ({"lr": float("inf")}, ValueError, "lr must be a finite number"),
+        ({"weight_decay": None}, ValueError, "weight_decay must be a finite number"),
+        ({"dropout": 1.5}, ValueError, "dropout must lie between 0 and 1"),
+        ({"model": Model(hidden=0)}, ValueError, "hidden must be a whole number of at least 1, but 0 came"),
+        ({"model": Model(layers=1)}, ValueError, "layers must be a whole number of at least 2"),
+        ({"progress": "foo"}, ValueError, "progress must be True, False, None or 'lines', but 'foo' came"),
+        ({"progress": 1}, ValueError, "progress must be True, False, None or 'lines'"),
+        ({"splits": SPLIT}, TypeError, r"one Split came: pass splits=\[split\]"),
+        ({"splits": {0: SPLIT, "0": SPLIT}}, ValueError, "two names that read the same"),
+        ({"splits": [_with("val", TRAIN)]}, DataError, f"split '0': node {TRAIN} is in two of the masks"),
+        ({"splits": [_with("test", TRAIN)]}, DataError, "in two of the masks"),
+        ({"splits": [_with("test", VAL)]}, DataError, "in two of the masks"),
+        ({"splits": [replace(SPLIT, val=SPLIT.val.astype(int))]}, DataError, "must be bool"),
+        ({"splits": 1, "val_per_class": 0}, ValueError, "val_per_class must be a whole number of at least 1"),
+        ({"splits": 1, "train_per_class": 2.0}, ValueError, "train_per_class must be a whole number"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_sentence(options: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says) as caught:
+        quick(**options)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("part", "node"), [("train", TRAIN), ("val", VAL), ("test", TEST)])
+def test_a_node_without_a_label_is_refused_in_a_split_as_in_a_mask(part: str, node: int) -> None:
+    y = GRAPH.y.copy()
+    y[node] = -1
+    says = f"node {node} is in {part}_mask but has no label"
+    with pytest.raises(DataError, match=f"split 'mine': {says}"):
+        fit(replace(GRAPH, y=y), **{**QUICK, "splits": {"mine": SPLIT}})
+    data = to_data(replace(GRAPH, y=y, split=SPLIT))
+    with pytest.raises(DataError, match=f"Data: {says}"):
+        fit(data, **{**QUICK, "splits": 1})
+
+
+def test_a_patience_of_zero_stops_at_the_first_worse_epoch() -> None:
+    assert max(run.epochs for run in quick(patience=0, max_epochs=40, lr=0.5).runs) < 40
+
+
+def test_names_of_splits_are_texts() -> None:
+    result = quick(splits={0: SPLIT, 7: random_split(GRAPH.y, 5, 10, seed=1)})
+    assert list(result.splits) == ["0", "7"]
+    np.testing.assert_array_equal(result.test[:, :1], quick(splits=[SPLIT]).test)
+
+
+def test_masks_of_torch_make_a_split() -> None:
+    masks = (torch.from_numpy(getattr(SPLIT, part)) for part in ("train", "val", "test"))
+    np.testing.assert_array_equal(quick(splits=[Split(*masks)]).test, quick().test)  # type: ignore[arg-type]
+
+
+def test_classes_that_are_too_small_name_what_fit_can_be_asked_for() -> None:
+    with pytest.raises(DataError, match="Ask for fewer with train_per_class and val_per_class, or pass") as caught:
+        quick(splits=2)
+    assert "small_classes" not in str(caught.value)
+
+
+def test_features_in_double_precision_are_trained_in_single() -> None:
+    data = to_data(replace(GRAPH, split=SPLIT))
+    double = data.clone()
+    double.x = data.x.double()
+    first, second = (fit(each, **{**QUICK, "splits": 1}) for each in (data, double))
+    np.testing.assert_array_equal(first.test, second.test)
+    z = second.model(double.x.float(), double.edge_index)  # as the docstring says
+    assert z.dtype == torch.float32
