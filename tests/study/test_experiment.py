@@ -23,7 +23,7 @@ RUNS = {
     "fig-strength": 6_150,
     "fig-depth": 8_050,
     "fig-tsne": 50,
-    "ablation": 30_100,
+    "ablation": 30_125,
     "digits-smoke": 200,
 }
 RECORD = Path(__file__).parents[2] / "results"
