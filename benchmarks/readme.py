@@ -72,8 +72,8 @@ def choices(results: Results) -> str:
             apart[r.selection].append(r.mean - r.paper_mean)
     means = {name: decimals(fmean(each), 1, sign=True) for name, each in apart.items() if each}
     return (
-        f"With μ picked on validation P-reg is {means['validation']} points from the paper's numbers on average; with μ "
-        f"picked on test,\nas those seem to be, {means['test']}: "
+        f"With μ picked on validation P-reg is {means['validation']} points from the paper's numbers on average; "
+        f"with μ picked on test,\nas those seem to be, {means['test']}: "
         "[where we differ](docs/study.md#where-we-differ-from-the-paper)."
     )
 
