@@ -121,7 +121,7 @@ def numbered(x: Tensor) -> Tensor:
     return (places.cumsum(0) - 1).int().view(x.shape)
 
 
-@pytest.mark.parametrize("width", halves.WIDTHS)
+@pytest.mark.parametrize("width", [halves.WIDTHS[0], halves.WIDTHS[-1]])
 def test_dropped(width: int) -> None:
     x, w = numbers(150, 70, seed=1), numbers(REPLICAS, 70, width, seed=2).requires_grad_()
     x[numbers(150, 70, seed=3) < 0.3] = 0
