@@ -1,5 +1,6 @@
 # make run   sets everything up and runs the main job
-# make test  sets everything up and runs every check
+# make test  sets everything up and runs the checks, in under ten minutes on two cores
+# make slow  runs the tests that take long and that make test leaves out
 # make docs  sets everything up and builds the documentation
 # Paths stay relative: they then work from a folder with spaces in its name.
 
@@ -14,7 +15,7 @@ ifneq ($(SHARED_DATA),)
 export PROPREG_DATA ?= $(SHARED_DATA)
 endif
 
-.PHONY: run test lint types unit docs setup format clean
+.PHONY: run test slow lint types unit docs setup format clean
 .DEFAULT_GOAL := run
 
 run: setup
@@ -42,7 +43,10 @@ types: setup
 	$(BIN)/python -m mypy
 
 unit: setup
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not slow'
+
+slow: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
