@@ -130,7 +130,8 @@ def test_filters_choose_columns_and_rows(page: Page) -> None:
 
 
 def test_a_fixed_strength_is_shown_once_whatever_is_chosen(page: Page) -> None:
-    page.locator("#fig-tsne details[data-list] summary").press("Enter")  # pictures above are drawn late: a click may miss
+    # By keyboard: pictures above it are drawn late, so that a click may miss.
+    page.locator("#fig-tsne details[data-list] summary").press("Enter")
     expect(page.locator("#fig-tsne table.list")).to_be_visible()
     for pick in ("validation", "test", ""):
         page.locator("#filter-pick").select_option(pick)
