@@ -48,7 +48,7 @@ class Tile(NamedTuple):
 TILE = Tile(rows=128, inner=64, warps=8, stages=3)
 SMALL = Tile(rows=128, inner=64, warps=8, stages=2)
 # 128 columns, elements of X dropped: Photo 15.6 + 19.8 (as sparse products: 35.6 + 47.4), Computers 27.6 + 35.5 (71.1 +
-# 96.6). Of twelve shapes those of 128 rows take 1.1 to 2.2 times as long.
+# 96.6). Of twelve shapes those of 128 rows take 1.1 to 2.0 times as long.
 DROPPING = Tile(rows=64, inner=32, warps=4, stages=2)
 ROOM = 160_000  # bytes of shared memory that TILE may need; most GPUs that are not for data centres have 101,376
 
