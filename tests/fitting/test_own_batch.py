@@ -109,5 +109,5 @@ def test_on_a_cpu_runs_train_one_after_another(monkeypatch: pytest.MonkeyPatch) 
         return initial(self, replicas)
 
     monkeypatch.setattr(OwnNetwork, "initial", counted)
-    assert len(fit(GRAPH, Base, **QUICK).runs) == 4
+    assert len(fit(GRAPH, Base, device="cpu", **QUICK).runs) == 4
     assert sizes == [1] * 5  # once before anything is trained

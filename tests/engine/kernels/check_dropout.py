@@ -47,7 +47,7 @@ def test_linear_does_the_backward_pass_of_a_relu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-@pytest.mark.parametrize("classes", [5, 17])
+@pytest.mark.parametrize("classes", [5, 9, 12, 17])
 def test_linear_after_an_elu(classes: int, dropped: bool) -> None:
     drawn = masks(2) if dropped else None
     h, bias = numbers(2, 37, 32, seed=1).requires_grad_(), numbers(2, 32, seed=5).requires_grad_()
@@ -87,3 +87,11 @@ def test_many_chunks() -> None:
     drawn = masks(2)
     h, w = numbers(2, 20_001, 64, seed=6).requires_grad_(), numbers(2, 64, 7, seed=7).requires_grad_()
     check_twins(lambda: dropped_linear.dropped_linear(h, w, drawn), lambda: plain.dropped_linear(h, w, drawn), h, w)
+    bias = numbers(2, 64, seed=8).requires_grad_()
+    check_twins(
+        lambda: plain.elu_linear(h, bias, w, drawn),
+        lambda: plain.dropped_linear(elu(h + bias.unsqueeze(1)), w, drawn),
+        h,
+        bias,
+        w,
+    )

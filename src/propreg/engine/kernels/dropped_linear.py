@@ -19,7 +19,6 @@ from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
 from propreg.engine.kernels.dropout import drop
 
 NARROW = 16  # more columns than this are a real matrix product: cuBLAS is better at those
-_INNER = 64  # hidden units that a program holds at once
 
 
 def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool = False) -> Tensor:
@@ -55,8 +54,7 @@ class _EluLinear(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         h, bias, w = ctx.saved_tensors
-        to_h, to_w = backward(h, w, grad.contiguous(), ctx.masks, False, bias=bias)
-        return to_h, to_h.sum(1), to_w, None
+        return *backward(h, w, grad.contiguous(), ctx.masks, False, bias=bias), None
 
 
 def two_passes(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor:
@@ -79,7 +77,8 @@ class _TwoPasses(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
         h, w, keys = ctx.saved_tensors
-        return *backward(h, w, grad.contiguous(), ctx.masks, True, keys), None, None
+        to_h, _, to_w = backward(h, w, grad.contiguous(), ctx.masks, True, keys)
+        return to_h, to_w, None, None
 
 
 def fused(h: Tensor, w: Tensor) -> bool:
@@ -101,7 +100,8 @@ class _DroppedLinear(torch.autograd.Function):
         h, w = ctx.saved_tensors
         grad = grad.contiguous()
         if fused(h, w):
-            return *backward(h, w, grad, ctx.masks, ctx.rectified), None, None
+            to_h, _, to_w = backward(h, w, grad, ctx.masks, ctx.rectified)
+            return to_h, to_w, None, None
         to_w = torch.bmm((h if ctx.masks is None else drop(h, ctx.masks)).transpose(1, 2), grad)
         to_h = torch.bmm(grad, w.transpose(1, 2))
         if ctx.masks is not None:
@@ -115,7 +115,7 @@ def forward(
     h: Tensor, w: Tensor, masks: Masks | None, keys: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
     """The product of a narrow w; with ``keys`` [R, passes, 2] one for each pass, side by side; of elu(h + bias)."""
-    rows = 128
+    rows = 64
     replicas, num_rows, hidden = h.shape
     passes = 1 if keys is None else keys.shape[1]
     out = h.new_empty(replicas, num_rows, passes * w.shape[2])
@@ -123,7 +123,7 @@ def forward(
         _forward[tiles(num_rows, rows), replicas](
             h, h if bias is None else bias, w, out, *_pointers(masks, h, keys), num_rows,
             PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
-            INNER=_inner(hidden), ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
+            INNER=_inner(hidden, 32), ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
         )  # fmt: skip
     return out
 
@@ -136,28 +136,36 @@ def backward(
     rectified: bool,
     keys: Tensor | None = None,
     bias: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:
-    """The gradients to h and w, of all passes."""
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients to h, the bias (where there is one) and w, of all passes."""
     passes = 1 if keys is None else keys.shape[1]
     replicas, num_rows, hidden = h.shape
-    rows = 64 if w.shape[2] <= 8 else 32  # what fits the registers
+    rows, most = _backward_shape(w.shape[2])
     chunk = 512 if num_rows > 16_384 else 128  # many programs for a small graph, few partial sums for a big one
     chunks = tiles(num_rows, chunk)
     to_h, parts = torch.empty_like(h), w.new_empty(replicas, chunks, hidden, w.shape[2])
+    bias_parts = w.new_empty(replicas, 0 if bias is None else chunks, hidden)
     if not h.numel():
-        return to_h, torch.zeros_like(w)
-    inner = _inner(hidden)
+        return to_h, bias_parts.sum(1), torch.zeros_like(w)
+    inner = _inner(hidden, most)
     _backward[chunks, hidden // inner, replicas](
-        h, h if bias is None else bias, w, grad, to_h, parts, *_pointers(masks, h, keys), num_rows, chunks,
+        h, h if bias is None else bias, w, grad, to_h, bias_parts, parts, *_pointers(masks, h, keys), num_rows, chunks,
         PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
         STEPS=chunk // rows, INNER=inner, ELU=bias is not None, DROP=masks is not None, RECTIFIED=rectified,
         num_warps=4, **LAUNCH,
     )  # fmt: skip
-    return to_h, parts.sum(1)
+    return to_h, bias_parts.sum(1), parts.sum(1)
 
 
-def _inner(hidden: int) -> int:
-    return max(n for n in (16, 32, _INNER) if hidden % n == 0)
+def _backward_shape(width: int) -> tuple[int, int]:
+    """Rows and at most so many hidden units that a program holds at once: what fits the registers."""
+    if width < 8:
+        return 32, 64
+    return (64, 32) if width <= 10 else (32, 32)
+
+
+def _inner(hidden: int, most: int) -> int:
+    return max(n for n in (16, 32, 64) if hidden % n == 0 and n <= most)
 
 
 def _pointers(masks: Masks | None, unused: Tensor, keys: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -224,7 +232,7 @@ def _forward(
 
 @jit
 def _backward(
-    h, bias, w, grad, to_h, to_w, keys, leasts, scale, num_rows, chunks,
+    h, bias, w, grad, to_h, to_bias, to_w, keys, leasts, scale, num_rows, chunks,
     PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
     STEPS: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr, RECTIFIED: tl.constexpr,
 ):  # fmt: skip
@@ -242,6 +250,7 @@ def _backward(
         least = tl.load(leasts + replica).to(tl.int32)
         factor = tl.load(scale + replica).to(h.dtype.element_ty)
     sums = tl.zeros([INNER, COLUMNS], h.dtype.element_ty)
+    lanes = tl.zeros([ROWS, INNER], h.dtype.element_ty)  # of the gradient to the bias: they meet after the loop
     for step in range(STEPS):
         row = (chunk * STEPS + step) * ROWS + tl.arange(0, ROWS)
         real = row < num_rows
@@ -269,6 +278,9 @@ def _backward(
             total = tl.where(tile > 0, total, 0.0)
         if ELU:
             total = tl.where(tile > 0, total, total * (tile + 1))
+            lanes += total
         tl.store(to_h + place, total, real[:, None])
+    if ELU:
+        tl.store(to_bias + (replica * chunks + chunk) * HIDDEN + inner, tl.sum(lanes, 0))
     to_w += (replica * chunks + chunk) * HIDDEN * WIDTH
     tl.store(to_w + inner[:, None] * WIDTH + column[None, :], sums * factor, (column < WIDTH)[None, :])
