@@ -140,7 +140,7 @@ def backward(
     """The gradients to h, the bias (where there is one) and w, of all passes."""
     passes = 1 if keys is None else keys.shape[1]
     replicas, num_rows, hidden = h.shape
-    rows, most = _backward_shape(w.shape[2])
+    rows, most, warps = _backward_shape(w.shape[2])
     chunk = 512 if num_rows > 16_384 else 128  # many programs for a small graph, few partial sums for a big one
     chunks = tiles(num_rows, chunk)
     to_h, parts = torch.empty_like(h), w.new_empty(replicas, chunks, hidden, w.shape[2])
@@ -152,16 +152,19 @@ def backward(
         h, h if bias is None else bias, w, grad, to_h, bias_parts, parts, *_pointers(masks, h, keys), num_rows, chunks,
         PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
         STEPS=chunk // rows, INNER=inner, ELU=bias is not None, DROP=masks is not None, RECTIFIED=rectified,
-        num_warps=4, **LAUNCH,
+        num_warps=warps, **LAUNCH,
     )  # fmt: skip
     return to_h, bias_parts.sum(1), parts.sum(1)
 
 
-def _backward_shape(width: int) -> tuple[int, int]:
-    """Rows and at most so many hidden units that a program holds at once: what fits the registers."""
+def _backward_shape(width: int) -> tuple[int, int, int]:
+    """Rows and at most so many hidden units that a program holds at once, and its warps.
+
+    Of eleven shapes the fastest on an H200, or within 4 % of it, for GCN and GAT on all seven datasets but CiteSeer.
+    """
     if width < 8:
-        return 32, 64
-    return (64, 32) if width <= 10 else (32, 32)
+        return 32, 64, 4
+    return 32, 32, 2 if width <= 10 else 4
 
 
 def _inner(hidden: int, most: int) -> int:
