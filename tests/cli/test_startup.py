@@ -69,6 +69,7 @@ def test_the_help_of_every_command(command: str) -> None:
 
 READING = [
     ["table", "table1"],
+    ["status"],
     ["status", "table1"],
     ["figure", "table1", "-o", "{folder}/figure.svg"],
     ["report", "-o", "{folder}"],

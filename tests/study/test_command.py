@@ -12,6 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
+from propreg.study.experiment import experiment_names
 from propreg.study.runner import reproduce
 from propreg.study.store import Store
 from study.sweeping import MadeUp, batches
@@ -104,6 +105,7 @@ def test_one_sentence_and_status_1(
         (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
         (["reproduce", "digits-smoke", "--seeds", "3-1"], "--seeds 3-1 is an empty range: write the smaller"),
         (["status", "digits-smoke", "--seeds", "0,3-1"], "--seeds 3-1 is an empty range"),
+        (["status", "--only", "dataset=cora"], "--only and --seeds need the experiment that they are a part of"),
         (["reproduce", "digits-smoke", "--device", "abacus"], "--device must be auto, cpu or cuda"),
     ],
 )
@@ -152,6 +154,24 @@ def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkey
     assert set(state) == {"runs", "done", "batches_left", "seconds_left", "lines", "read"}
     other = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", "--store", "mine.sqlite"]).stdout)
     assert (other["done"], other["read"]) == (0, None), "a store that is named is not replaced by another record"
+
+
+def test_status_of_everything_is_a_line_for_each_experiment(
+    tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store(store) as opened, opened.transaction():
+        opened.db.execute("DELETE FROM runs WHERE key IN (SELECT key FROM runs ORDER BY key LIMIT 50)")
+    said = runner.invoke(app, ["status", "--store", str(store)]).stdout.splitlines()
+    assert [line.split()[0] for line in said[:-2]] == experiment_names()
+    assert "digits-smoke                 150 of     200 runs   75 %" in said
+    state = json.loads(runner.invoke(app, ["status", "--store", str(store), "--json"]).stdout)
+    assert (state["done"], state["read"]) == (150, str(store))
+    assert {"experiment": "digits-smoke", "done": 150, "runs": 200} in state["experiments"]
+    assert state["runs"] < sum(each["runs"] for each in state["experiments"]), "experiments share runs"
+    empty = json.loads(runner.invoke(app, ["status", "--json"]).stdout)
+    assert (empty["done"], empty["runs"], empty["read"]) == (0, state["runs"], None)
+    assert sorted(tmp_path.iterdir()) == [store]
 
 
 def test_a_check_says_how_many_runs_have_no_digest(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``propreg reproduce``, ``status``, ``rerun``: the paper's experiments, run by run."""
+"""``propreg reproduce`` and ``rerun``: the paper's experiments, run by run."""
 
 import json
 import re
@@ -18,7 +18,6 @@ from propreg.cli.retraining import Retraining
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
     from propreg.study.experiment import Line
-    from propreg.study.recorded import Done
     from propreg.study.runner import Progress, Report
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
@@ -49,7 +48,7 @@ def reproduce(
         from propreg.study.store import Store
 
         stop = Stop(_seconds(time_limit))
-        batches = _sweep(names, only, seeds)
+        batches = sweep(names, only, seeds)
         _check_device(device)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
@@ -57,61 +56,6 @@ def reproduce(
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(130)
-
-
-def status(
-    names: Names, only: Only = None, seeds: Seeds = None, store: StorePath = DEFAULT_STORE, as_json: Json = False
-) -> None:
-    """Show how much of an experiment is done, and about how long the rest takes."""
-    with one_sentence():
-        from propreg.study.recorded import what_is_done
-
-        lines, batches = _lines(names, only, seeds), _sweep(names, only, seeds)
-        sweep = {run.key: run for batch in batches for run in batch.runs}
-        done_so_far = what_is_done(sweep.values(), store, RESULTS if store == DEFAULT_STORE else None)
-        keys = done_so_far.keys
-        rows: dict[tuple[str, str, str], list[int]] = {}
-        for line in lines:
-            row = rows.setdefault((line.dataset, line.model, line.method.name), [0, 0])
-            mine = [run.key in keys for run in line.runs()]
-            row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
-        missing = [batch for batch in batches if any(run.key not in keys for run in batch.runs)]
-        every = sweep.keys()
-        left, how = _time_left(done_so_far, missing, len(every - keys))
-        if as_json:
-            table = [
-                dict(zip(("dataset", "model", "method"), k, strict=True), done=d, runs=n) for k, (d, n) in rows.items()
-            ]
-            total = {"runs": len(every), "done": len(every & keys), "batches_left": len(missing)}
-            read = None if done_so_far.read is None else str(done_so_far.read)
-            print_json({**total, "seconds_left": left, "lines": table, "read": read})
-            return
-        for (dataset, model, method), (done, runs) in rows.items():
-            typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
-        about = "" if left is None or not missing else f", about {_duration(left)} of training left{how}"
-        typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
-        typer.echo(_what_was_read(done_so_far, store, names if missing else []))
-
-
-def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
-    """Seconds, and the words that say by what."""
-    if done.seconds_per_cost is not None:
-        return done.seconds_per_cost * sum(batch.cost for batch in missing), " by the pace so far"
-    if done.pace is None:
-        return None, ""
-    where = f" ({done.pace.device})" if done.pace.device else ""
-    return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
-
-
-def _what_was_read(done: "Done", store: Path, names: list[str]) -> str:
-    """Where the numbers come from; where that is no store, how to go on with what is missing of experiments."""
-    if done.read is None:
-        return f"There is no store {store} yet: propreg reproduce makes it."
-    if done.read == store:
-        return f"Read from the store {store}."
-    files = " ".join(map(str, done.files))
-    on = f"; to go on from it: propreg store import {files}, then propreg reproduce {' '.join(names)}" if names else ""
-    return f"Read from {done.read}/, since there is no store {store}{on}."
 
 
 def rerun(
@@ -172,7 +116,7 @@ class _Shown:
         self.last = time.monotonic()
         text = f"{progress.done} of {progress.runs} runs"
         if progress.event == "batch done":
-            left = f", about {_duration(progress.seconds_left)} left" if progress.seconds_left else ""
+            left = f", about {duration(progress.seconds_left)} left" if progress.seconds_left else ""
             text += f"; {progress.batch} took {progress.seconds:.1f} s{left}"
         elif progress.event != "start":
             text += f"; training {progress.batch}, {progress.batches_left} batches to go"
@@ -201,7 +145,8 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
-def _lines(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Line]":
+def lines_of(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Line]":
+    """The lines of experiments that filters leave."""
     from propreg.study.choosing import choose
     from propreg.study.experiment import load_experiment
 
@@ -209,11 +154,11 @@ def _lines(names: list[str], only: list[str] | None, seeds: str | None) -> "list
     return [line for name in names for line in choose(load_experiment(name), only or (), chosen)]
 
 
-def _sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Batch]":
+def sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Batch]":
     """Batches are cut per experiment, so that naming two of them changes neither's."""
     from propreg.study.batches import cut
 
-    return list({b.id: b for name in names for b in cut(_lines([name], only, seeds))}.values())
+    return list({b.id: b for name in names for b in cut(lines_of([name], only, seeds))}.values())
 
 
 def _check_device(device: str) -> None:
@@ -274,7 +219,8 @@ def _numbers(text: str | None) -> list[int] | None:
     return found
 
 
-def _duration(seconds: float | None) -> str:
+def duration(seconds: float | None) -> str:
+    """A time in words."""
     seconds = seconds or 0.0
     return (
         f"{seconds:.0f} s"
