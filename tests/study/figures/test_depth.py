@@ -83,6 +83,28 @@ def test_what_it_says(figure: Figure) -> None:
     assert said[4].endswith("by scale-free ω that is a 3.2-layer GCN, not as the paper says.")
 
 
+@pytest.mark.parametrize(
+    ("rises", "falls", "says"),
+    [
+        (2.0, 2.0, "accuracy rises and then falls with μ, as the paper says"),
+        (2.0, 0.0, "accuracy rises with μ, and whether it falls after its best cannot be told"),
+        (0.0, 2.0, "accuracy falls with large μ, and whether it rises before cannot be told"),
+        (0.0, 0.0, "accuracy neither surely rises nor surely falls with μ"),
+    ],
+)
+def test_what_the_intervals_do_not_say_is_not_said(rises: float, falls: float, says: str) -> None:
+    """The mean is best in the middle each time, by points or by less than splits differ."""
+
+    def accuracy(case: Case) -> float:
+        apart = 0.8 * case.mu * (2, -1, -1, 1, -1)[case.run.split]
+        before, after = max(0.5 - case.mu, 0), max(case.mu - 0.5, 0)
+        return 80 + apart - (2 * rises + 0.3) * before - (2 * falls + 0.3) * after
+
+    found = figure_data(NAME, recorded(NAME, accuracy, measures=_measures)).found[4]
+    assert says in found
+    assert "best at μ = 0.5" in found
+
+
 def test_two_of_three_depths_say_so_far() -> None:
     two = recorded(NAME, _accuracy, measures=_measures, only=lambda case: case.line.model != "gcn-4")
     assert figure_data(NAME, two).found[0].endswith("as the paper says, so far.")

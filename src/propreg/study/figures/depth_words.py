@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from propreg.statistics import Runs, paired
+from propreg.statistics import Difference, Runs, paired
 from propreg.study.figures import words
 from propreg.study.figures.equivalent import Reading
 from propreg.study.figures.measured import Place
@@ -58,20 +58,36 @@ def _accuracy(name: str, method: str, places: Sequence[Place], reading: Reading)
     if len(known) < 2 or len(known) < len(places):
         return ""
     means = [float(runs.mean()) for _, runs in known]
-    best = int(np.argmax(np.round(means, 9)))
+    best, last = int(np.argmax(np.round(means, 9))), len(known) - 1
     mu, runs = known[best]
-    shape = "falls" if not best else "rises" if best == len(known) - 1 else "rises and then falls"
+    rise, fall = paired(runs, known[0][1]), paired(known[-1][1], runs)
     text = (
-        f"{name}, {words.method(method)}: accuracy {shape} with μ, {words.agrees(0 < best < len(known) - 1)}; "
+        f"{name}, {words.method(method)}: accuracy {_shape(rise, fall, best, last)}; "
         f"it is best at μ = {mu:g} with {words.percent(means[best])}"
     )
     if best:
-        text += f", {words.points(paired(runs, known[0][1]))} to the plain model"
-    if best < len(known) - 1:
-        text += f", and {words.points(paired(known[-1][1], runs))} from there to μ = {known[-1][0]:g}"
+        text += f", {words.points(rise)} to the plain model"
+    if best < last:
+        text += f", and {words.points(fall)} from there to μ = {known[-1][0]:g}"
     worth = dict(zip(reading.strengths, reading.depths, strict=True)).get(mu)
     if worth is not None:
         text += f"; by scale-free ω that is a {worth:.1f}-layer GCN, {words.agrees(2 < worth < 3)}"
     elif reading.why:
         text += f"; the depth it is worth: {reading.why}"
     return text + "."
+
+
+def _shape(rise: Difference, fall: Difference, best: int, last: int) -> str:
+    """What accuracy does with μ up to its best and after: it rises or falls where the interval is on that side of 0."""
+    rises, falls = best > 0 and rise.low > 0, best < last and fall.high < 0
+    if rises and falls:
+        return f"rises and then falls with μ, {words.agrees(True)}"
+    if rises and best == last:
+        return f"rises with μ, {words.agrees(False)}"
+    if rises:
+        return "rises with μ, and whether it falls after its best cannot be told"
+    if falls and best == 0:
+        return f"falls with μ, {words.agrees(False)}"
+    if falls:
+        return "falls with large μ, and whether it rises before cannot be told"
+    return "neither surely rises nor surely falls with μ"

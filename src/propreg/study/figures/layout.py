@@ -33,7 +33,7 @@ FRAMES = {
     "paired-differences": Frame(3.9, 2.6, left=1.2),
     "training": Frame(2.4, 1.9, across=0.6),
 }
-SMALL_MULTIPLES = Frame(1.5, 1.1, left=0.6, right=0.5, across=0.42, down=0.3)
+SMALL_MULTIPLES = Frame(1.5, 1.1, left=0.6, right=0.5, across=0.54, down=0.3)
 HEAD, LEGEND_ROW, TITLE, FOOT_ROW, EDGE = 0.3, 0.19, 0.26, 0.125, 0.08
 NAMES = 1.2  # room for the names of rows, where they do not stand at the sheet's edge
 
