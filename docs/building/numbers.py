@@ -143,6 +143,17 @@ def presets(results: Results) -> str:
     return table(["where", "paper", "reference", "paper − reference"], rows)
 
 
+def presets_words(results: Results) -> str:
+    """How far the presets are apart on average over Table 1, by model."""
+    reference, paper = ({(c.line.dataset, c.line.model): c for c in curves("table1", n, results)} for n in PRESETS)
+    apart = {at: paper[at].picked.test - each.picked.test for at, each in reference.items() if at in paper}
+    if not apart:
+        return "not recorded"
+    by_model = {model: [value for at, value in apart.items() if at[1] == model] for model in MODELS}
+    said = [f"{points_of(fmean(each))} for {MODELS[model]}" for model, each in by_model.items() if each]
+    return f"{points_of(fmean(apart.values()))} points, {_listed(said)}"
+
+
 def _gain(found: Curve) -> str:
     return f"{points_of(found.picked.difference.mean)} (μ = {found.picked.mu:g})"
 
@@ -220,6 +231,7 @@ SENTENCES: dict[str, Callable[[Results], str]] = {
     "few_labels": few_labels,
     "few_labels_words": few_labels_words,
     "presets": presets,
+    "presets_words": presets_words,
     "not_recorded": not_recorded,
     "forks": forks,
     "annealing": annealing,
