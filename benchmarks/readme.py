@@ -61,8 +61,9 @@ def counts(results: Results) -> str:
     for r in wanted:
         places[r.model, r.dataset, r.method] |= r.mean is not None
     complete = f"{sum(places.values())} of the {len(places)} places of the paper's Table 1 are complete"
-    recorded, _ = count_runs(map(load_experiment, study_names()), results)
-    return f"{recorded:,} runs are recorded so far, and {complete}; the tables say what is missing."
+    recorded, wanted_runs = count_runs(map(load_experiment, study_names()), results)
+    so_far = f"{recorded:,} of the study's {wanted_runs:,} runs are recorded"
+    return f"{so_far}, and {complete}; the tables say what is missing."
 
 
 def choices(results: Results) -> str:
@@ -86,14 +87,14 @@ def limits(results: Results) -> str:
     lines = {
         line.method.name: line for line in load_experiment("table1").lines if (line.model, line.dataset) == GCN_CORA
     }
-    means = {name: _means(line, results) for name, line in lines.items() if name in ("plain", "preg-reference")}
-    plain, strongest = means["plain"][0], means["preg-reference"][-1]
+    means = {name: _means(line, results) for name, line in lines.items() if name in ("plain", "preg-paper")}
+    plain, strongest = means["plain"][0], means["preg-paper"][-1]
     figure = figure_data("fig-training-nodes", results)
     fewest = {s.key: s.y[0] for panel in figure.panels[:1] for s in panel.series}
     return (
         "**It does not always help.** Neighbours must tend to share a class, μ must be tuned, and too much of it\n"
         f"hurts: a GCN on Cora falls from {plain:.1f} to {strongest:.1f} % at μ = 1, and with 35 random labels from "
-        f"{fewest['plain']:.1f} to {fewest['preg-reference']:.1f} % at the best of\nμ = 0.2, 0.4 … 1 "
+        f"{fewest['plain']:.1f} to {fewest['preg-paper']:.1f} % at the best of\nμ = 0.2, 0.4 … 1 "
         "(`propreg figure fig-strength`, `fig-training-nodes`). `fit` and `propreg run` therefore train the\n"
         "plain model beside it, and give you that one where it wins."
     )

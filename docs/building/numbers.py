@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from building import against_paper, picture_words
+from building import against_paper, picture_words, squared_error
 from building.recorded import MODELS, Curve, curve, curves, points_of, table
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS
@@ -25,10 +25,8 @@ def substitutions(results: Path) -> dict[str, str]:
     sidecars = sorted(results.glob("*.provenance.json"))
     made_by = [each for file in sidecars for each in json.loads(file.read_text(encoding="utf-8"))]
     words = {name: say() for name, say in picture_words.WORDS.items()} | picture_words.one_node_values()
-    words["provenance"] = provenance(made_by)
-    return words | {
-        name: say(found) for name, say in (SENTENCES | against_paper.SENTENCES | picture_words.FROM_RECORDS).items()
-    }
+    words |= {"provenance": provenance(made_by), "traced": traced(made_by)}
+    return words | {name: say(found) for name, say in _all_sentences().items()}
 
 
 def provenance(made_by: list[dict[str, Any]]) -> str:
@@ -36,6 +34,16 @@ def provenance(made_by: list[dict[str, Any]]) -> str:
     devices = sorted({each["device"].partition(": ")[2] or each["device"] for each in made_by})
     hours = sum(each["seconds"] for each in made_by) / 3600
     return f"those recorded so far took {hours:.1f} hours on {_listed(devices)}"
+
+
+def traced(made_by: list[dict[str, Any]]) -> str:
+    """How many runs are traced to a session and the code that trained them."""
+    known = sum(each["runs"] for each in made_by if each.get("engine") and each.get("batches"))
+    return f"{known:,} of {sum(each['runs'] for each in made_by):,} runs"
+
+
+def _all_sentences() -> dict[str, Callable[[Results], str]]:
+    return SENTENCES | against_paper.SENTENCES | squared_error.SENTENCES | picture_words.FROM_RECORDS
 
 
 def picked(results: Results) -> str:

@@ -1,5 +1,8 @@
 """The numbers in the text come from the records, and what the text claims of them is so."""
 
+import csv
+import io
+import json
 import os
 import re
 from itertools import pairwise
@@ -9,7 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from building.against_paper import differing, distances, picks
+from building import squared_error
+from building.against_paper import differing, distances, picks, stopped_late
 from building.numbers import (
     OURS,
     PRESETS,
@@ -31,7 +35,7 @@ from propreg.data.stats import homophily
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS
 from propreg.study.paper import MARGIN
-from propreg.study.results import Results
+from propreg.study.results import Results, load_results
 from propreg.study.table import table_rows
 
 ROOT = Path(__file__).parents[2]
@@ -236,6 +240,54 @@ def test_study_every_place_that_differs_is_explained(results: Results) -> None:
     assert set(judged.values()) == {"reproduced"}
     squared = {row.dataset for _, row, _ in differing(results) if "squared" in row.preset}
     assert {"cora", "citeseer"} <= squared
+
+
+def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None:
+    rows = [row for row in table_rows(load_experiment("table1"), results) if (row.model, row.method) == ("mlp", "preg")]
+    verdicts = {(row.dataset, row.preset, row.selection): row.verdict for row in rows}
+    assert verdicts["photo", "reference", "validation"] == "lower"
+    assert verdicts["photo", "reference", "test"] == "cannot tell"
+    assert verdicts["cs", "paper", "validation"] == "higher"
+    stds = {row.dataset: row.paper_std or 0.0 for row in rows}
+    assert stds["photo"] > np.median([*stds.values()])
+
+
+def test_study_squared_error(results: Results) -> None:
+    """Against the table that the command prints."""
+    table = csv.DictReader(io.StringIO(CliRunner().invoke(app, ["table", "table-phi", "--format", "csv"]).stdout))
+    rows = [row for row in table if row["preset"] == "reference, squared error" and row["mean"]]
+    picked = [row for row in rows if row["selection"] == "validation"]
+    said = squared_error.gains(results)
+    for row in picked:
+        named = f"a {MODELS[row['model']]} on {DATASETS[row['dataset']]} ({points_of(float(row['difference']))})"
+        assert (named in said) == (float(row["difference"]) > 0 and float(row["p_value"]) == 2 / 32)
+    assert said.endswith(f"of the {len(picked)} places that are recorded")
+    assert "+1.1" in said
+    paper = squared_error.in_the_paper(results)
+    assert "with a GCN within 0.2 points on 7 of 7 datasets" in paper
+    far, near, count = re.findall(r"\d+(?:\.\d)?", squared_error.explained(results))
+    assert float(far) < float(near), "the page says that the distance of probabilities comes nearer"
+    assert float(far) > 0.5, "and that it does not get there"
+    assert int(count) >= 5
+    assert "with a GAT within 0.6 points on 5 of 7 datasets and −6.8 on Computers and −4.8 on Photo" in paper
+
+
+def test_study_runs_that_never_stopped(results: Results) -> None:
+    late = [text for text, _, _, outcome, _ in results.runs() if outcome.epochs == 10_000]
+    assert not [text for text, _, _, outcome, _ in results.runs() if outcome.epochs > 10_000]
+    said = stopped_late(results)
+    assert said.startswith(f"{len(late):,} runs go on to epoch 10,000")
+    assert f"{sum(json.loads(text)['dataset'] == 'physics' for text in late)} of them on Physics" in said
+
+
+def test_study_runs_that_are_traced(known: dict[str, str]) -> None:
+    sessions = json.loads((ROOT / "results" / "runs.provenance.json").read_text(encoding="utf-8"))
+    batches = {batch for session in sessions for batch in session.get("batches", ())}
+    runs = [batch for _, _, _, _, batch in load_results(ROOT / "results").runs()]
+    mine, of = (int(number.replace(",", "")) for number in re.findall(r"[\d,]+\d", known["traced"]))
+    assert of == len(runs)
+    # A batch that was begun before sessions named theirs, and ended after, counts with what was trained after.
+    assert 0 <= sum(batch in batches for batch in runs) - mine < 0.01 * mine
 
 
 def test_a_change_that_is_none_changes_nothing(results: Results) -> None:

@@ -53,7 +53,7 @@ def test_levels_that_do_not_fall_give_no_reading() -> None:
     reading = read_depth(_levels({2: 0.5, 3: 0.6, 4: 0.3}), _places(0.5, 0.4))
     assert reading.depths == ()
     assert reading.why == (
-        "cannot be read: ω / mean ‖z‖ does not fall with depth (2 layers 0.500, 3 layers 0.600, 4 layers 0.300)"
+        "cannot be read: ω / mean ‖z‖ does not surely fall with depth (2 layers 0.500, 3 layers 0.600, 4 layers 0.300)"
     )
     assert "not recorded" in read_depth(_levels({2: 0.5}), _places(0.5, 0.4)).why
 
@@ -75,8 +75,19 @@ def test_intervals_resample_the_levels_and_the_curve_together() -> None:
     assert reading.low[1] < reading.depths[1]
 
 
-def test_levels_that_cross_in_many_resamples_leave_no_interval() -> None:
-    levels = {2: _same(0.6), 3: np.array([[0.7], [0.5], [0.5], [0.5], [0.5]]), 4: _same(0.3)}
-    reading = read_depth({**levels, 2: np.full((5, 1), 0.6), 4: np.full((5, 1), 0.3)}, _places(0.6, 0.45))
+def test_levels_that_splits_do_not_agree_on_give_no_reading() -> None:
+    """One split of five crosses, and with it many resamples: the means fall, but not surely."""
+    levels = {2: np.full((5, 1), 0.6), 3: np.array([[0.7], [0.5], [0.5], [0.5], [0.5]]), 4: np.full((5, 1), 0.3)}
+    reading = read_depth(levels, _places(0.6, 0.45))
+    assert reading.depths == ()
+    assert "does not surely fall with depth (2 layers 0.600, 3 layers 0.540, 4 layers 0.300)" in reading.why
+
+
+def test_levels_of_which_one_or_the_other_crosses_leave_no_interval() -> None:
+    """Each step falls in 98 % of the resamples, both together in 97 %."""
+    first, second = np.array([[-3.0], [-5.0], [2.0], [-3.0], [-9.0]]), np.array([[-3.0], [-5.0], [2.0], [-9.0], [-3.0]])
+    levels = {2: np.full((5, 1), 60.0), 3: 60 + first, 4: 60 + first + second}
+    reading = read_depth(levels, _places(60.0, 55.0))
+    assert reading.depths[0] == 2
     assert len(reading.depths) == 2
     assert reading.low == (None, None)

@@ -86,8 +86,14 @@ def test_a_collapse_below_the_axis_is_said() -> None:
     figure = figure_data(NAME, recorded(NAME, collapsing))
     words = "P-reg (reference) falls to 64.2 % at μ = 1 and lies below the axis (▾) at μ = 0.9, 0.95 and 1"
     assert f"GCN + {words}." in figure.found
-    assert figure.panels[0].notes == (words,)
+    assert figure.panels[0].notes[0] == words
     assert figure.panels[1].notes == ()
+
+
+def test_a_laplacian_below_the_axis_is_said(figure: Figure) -> None:
+    words = "Laplacian (mean) falls to 42.0 % at μ = 1 and lies below the axis (▾) at μ = 0.15 … 1 (18 values)"
+    assert f"GCN + {words}." in figure.found
+    assert words in figure.panels[0].notes
 
 
 def test_without_the_laplacian_nothing_is_said_of_it() -> None:

@@ -99,7 +99,7 @@ def test_overview_joins_plain_and_preg(results: Results) -> None:
     assert (before.label, after.label) == ("GCN", "GCN + P-reg")
     rows = [row for row in table_rows(load_experiment("table1"), results) if row.model == "gcn"]
     plain = [row.mean for row in rows if row.method == "plain"]
-    chosen = [row for row in rows if (row.method, row.preset, row.selection) == ("preg", "reference", "validation")]
+    chosen = [row for row in rows if (row.method, row.preset, row.selection) == ("preg", "paper", "validation")]
     assert before.x == pytest.approx(plain)
     assert after.x == pytest.approx([row.mean for row in chosen])
     assert after.notes == tuple(f"{row.difference:+.1f}" for row in chosen)

@@ -47,6 +47,17 @@ def test_the_strength_is_picked_on_validation_not_on_test() -> None:
     assert preg.y[0] == pytest.approx(20 + 2 + 0.2 + 5 - 0.4)
 
 
+def test_what_preg_adds_stands_below(results: Results) -> None:
+    figure = figure_data(NAME, results)
+    assert (len(figure.panels), figure.columns) == (4, 2)
+    below = figure.panels[3]
+    assert below.title == "GAT: what P-reg adds"
+    assert [each.key for each in below.series] == ["preg-reference", "preg-paper"]
+    assert below.series[0].y == pytest.approx([5.0] * 13), "the splits' own differences cancel"
+    assert below.series[0].low == pytest.approx([5.0] * 13)
+    assert below.y_view == (-3.0, 5.5)
+
+
 def test_what_it_says(results: Results) -> None:
     figure = figure_data(NAME, results)
     said = " ".join(figure.found)

@@ -75,7 +75,8 @@ def depth(results: Results, dataset: str | None = None) -> Figure:
         f"Lines and bands: mean of {behind(experiment.lines[0])} and its 95 % interval; horizontal lines and digits: "
         "plain GCNs of so many layers; ▾: lies below the axis.",
         "ω falls with more layers and with larger μ; accuracy rises and then falls, on Cora best at μ = 0.7 between "
-        "the 2- and the 3-layer GCN; other datasets behave alike.",
+        "the 2- and the 3-layer GCN; other datasets behave alike. Here something falls or rises from one place to the "
+        "next where the 95 % interval of the paired difference lies on that side of 0.",
         said(
             sentence for each in curves for sentence in found_for(each.dataset, each.levels, each.places, each.readings)
         ),
@@ -171,8 +172,7 @@ def _view(curves: Curves, drawn: list[Series]) -> tuple[float, float] | None:
 
 def _level(layers: int, runs: Runs, short: bool) -> Level:
     found, label = summarise(runs), str(layers) if short else f"{layers} layers"
-    mean, low, high = number(found.mean), number(found.low), number(found.high)
-    return Level(f"depth-{layers}", label, mean or 0.0, *((None, None) if short else (low, high)))
+    return Level(f"depth-{layers}", label, number(found.mean) or 0.0, number(found.low), number(found.high))
 
 
 def _against_accuracy(curves: Curves, what: str) -> Panel:

@@ -12,6 +12,7 @@ from propreg.study.figures.measured import Place
 
 NAMES = {"omega": "ω", "scale-free": "scale-free ω"}
 DEPTHS = 3  # GCNs of 2, 3 and 4 layers
+UNTOLD = "so that the paper's claim can be neither confirmed nor denied"
 
 
 def found_for(
@@ -32,24 +33,39 @@ def found_for(
 def _with_depth(name: str, what: str, levels: Mapping[int, Runs]) -> str:
     if len(levels) < 2:
         return ""
-    means = {layers: float(levels[layers].mean()) for layers in sorted(levels)}
-    falls = bool((np.diff(list(means.values())) < 0).all())
-    said = words.listed([f"{value:.3g} with {layers}" for layers, value in means.items()])
-    verb = "falls" if falls else "does not keep falling"
-    return f"{name}: {NAMES[what]} {verb} with more layers ({said}), {words.agrees(falls, len(levels) == DEPTHS)}."
+    layers = sorted(levels)
+    falls, rises = _steps([levels[each] for each in layers])
+    steps = len(layers) - 1
+    numbers = words.listed([f"{float(levels[each].mean()):.3g} with {each}" for each in layers])
+    if steps in (falls, rises):
+        verb = f"{'falls' if falls else 'rises'} with more layers ({numbers})"
+    else:
+        verb = f"falls in {falls} and rises in {rises} of {steps} steps to more layers ({numbers})"
+    told = words.agrees(falls == steps, len(levels) == DEPTHS)
+    return f"{name}: {NAMES[what]} {verb}, {told if rises or falls == steps else UNTOLD}."
+
+
+def _steps(runs: Sequence[Runs]) -> tuple[int, int]:
+    """How many steps surely fall and how many surely rise."""
+    apart = [paired(after, before) for before, after in itertools.pairwise(runs)]
+    return sum(each.high < 0 for each in apart), sum(each.low > 0 for each in apart)
 
 
 def _with_strength(name: str, method: str, what: str, places: Sequence[Place]) -> str:
-    known = [place for place in places if place.values is not None]
+    known = [(place.x, place.values) for place in places if place.values is not None]
     if len(known) < 2:
         return ""
-    means = [float(place.values.mean()) for place in known if place.values is not None]
-    falls = sum(after < before for before, after in itertools.pairwise(means))
-    steps = len(means) - 1
-    agrees = means[-1] < means[0] and falls >= 0.7 * steps
+    runs = [each for _, each in known]
+    (falls, rises), steps = _steps(runs), len(runs) - 1
+    whole = paired(runs[-1], runs[0])
+    if whole.high < 0:
+        so = "as the paper says of the whole, not of every step" if rises else words.agrees(True)
+    else:
+        so = words.agrees(False) if whole.low > 0 else UNTOLD
+    ends = [f"{float(each.mean()):.3g} at μ = {x:g}" for x, each in (known[0], known[-1])]
     return (
-        f"{name}, {words.method(method)}: {NAMES[what]} goes from {means[0]:.3g} at μ = {known[0].x:g} to "
-        f"{means[-1]:.3g} at μ = {known[-1].x:g}, falling in {falls} of {steps} steps, {words.agrees(agrees)}."
+        f"{name}, {words.method(method)}: {NAMES[what]} goes from {ends[0]} to {ends[1]}, falling in {falls} and "
+        f"rising in {rises} of {steps} steps, {so}."
     )
 
 

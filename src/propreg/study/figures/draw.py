@@ -35,7 +35,7 @@ def draw(figure: Figure) -> "Sheet":
         draw_panel(axes, panel)
     _label_axes(grid, figure.panels, max(1, figure.columns))
     if figure.share_y:
-        _share(grid, figure.panels)
+        _share(grid, figure.panels, max(1, figure.columns))
     if entries:
         place = (edge, layout.down(layout.legend_top))
         sheet.legend(
@@ -74,12 +74,14 @@ def _label_axes(grid: "Sequence[Axes]", panels: Sequence[Panel], columns: int) -
             axes.set_yticklabels([])
 
 
-def _share(grid: "Sequence[Axes]", panels: Sequence[Panel]) -> None:
-    """The same part of the y axis in all panels."""
-    drawn = [axes for axes, panel in zip(grid, panels, strict=True) if not panel.empty]
-    ends = [axes.get_ylim() for axes in drawn]
-    for axes in drawn:
-        axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+def _share(grid: "Sequence[Axes]", panels: Sequence[Panel], columns: int) -> None:
+    """The same part of the y axis in all panels of a row."""
+    for start in range(0, len(panels), columns):
+        row = slice(start, start + columns)
+        drawn = [axes for axes, panel in zip(grid[row], panels[row], strict=True) if not panel.empty]
+        ends = [axes.get_ylim() for axes in drawn]
+        for axes in drawn:
+            axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _legend(figure: Figure) -> "dict[str, Artist]":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from propreg.statistics import EXACT_UP_TO, Runs
+from propreg.statistics import EXACT_UP_TO, Runs, paired
 from propreg.study.figures.measured import Place
 from propreg.study.figures.parts import Value
 
@@ -39,9 +39,9 @@ def read_depth(levels: Mapping[int, Runs], places: Sequence[Place]) -> Reading:
         return Reading(why="the levels of deeper GCNs are not recorded")
     layers = sorted(levels)
     at = np.array([float(levels[each].mean()) for each in layers])
-    if not bool((np.diff(at) < 0).all()):
+    if not all(paired(levels[after], levels[before]).high < 0 for before, after in itertools.pairwise(layers)):
         said = ", ".join(f"{each} layers {value:.3f}" for each, value in zip(layers, at, strict=True))
-        return Reading(why=f"cannot be read: ω / mean ‖z‖ does not fall with depth ({said})")
+        return Reading(why=f"cannot be read: ω / mean ‖z‖ does not surely fall with depth ({said})")
     known = list(itertools.takewhile(lambda place: place.values is not None, places))
     if len(known) < 2:
         return Reading(why="its runs are not recorded")

@@ -30,7 +30,8 @@ def draw_levels(axes: "Axes", panel: Panel) -> None:
         axes.axhline(level.value, color=mine.colour, linestyle=dash, linewidth=0.9, zorder=1.5)
         if level.low is not None and level.high is not None:
             axes.axhspan(level.low, level.high, color=mine.colour, alpha=0.06, linewidth=0, zorder=1)
-        beside.append(level)
+        if level.label:
+            beside.append(level)
     if beside:
         _label_beside(axes, beside)
 

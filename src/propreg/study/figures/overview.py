@@ -8,7 +8,7 @@ from propreg.study.figures.parts import Figure, Panel, Series, number
 from propreg.study.render import decimals
 from propreg.study.results import Results
 
-METHOD, MODEL = "preg-reference", "gcn"
+METHOD, MODEL = "preg-paper", "gcn"
 
 
 def overview(results: Results) -> Figure:
@@ -58,7 +58,7 @@ def overview(results: Results) -> Figure:
     return Figure(
         "overview",
         "GCN without and with P-reg",
-        "Test accuracy of a 2-layer GCN; μ picked on validation, the official code's form of P-reg.",
+        "Test accuracy of a 2-layer GCN; μ picked on validation, P-reg as the paper writes it.",
         f"Dot and bar: mean of {behind(plains[datasets[0]], 'random splits')} and its 95 % interval; "
         "number: the paired gain in points.",
         "",

@@ -115,7 +115,7 @@ class Figure:
         missing: What is not recorded, a line each; empty where all is there.
         panels: In reading order.
         columns: How many panels stand side by side.
-        share_y: Whether all panels show the same part of the y axis.
+        share_y: Whether the panels of a row show the same part of the y axis.
     """
 
     name: str

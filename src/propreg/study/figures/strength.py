@@ -89,7 +89,7 @@ def _panels(experiment: Experiment, results: Results, model: str) -> list[Panel]
                 x_scale="log" if scale == "log" else "linear",
                 x_view=(0.0, 1.0) if scale == "linear" else None,
                 y_view=view,
-                notes=tuple(_below(each, view) for each in drawn if each.key in PREG and _below(each, view)),
+                notes=tuple(text for each in drawn if scale == "linear" and (text := _below(each, view))),
                 empty=said_so if nothing else "",
             )
         )
