@@ -82,7 +82,7 @@ function makeLegend(panels, hidden, redraw) {
     });
   }
   for (const level of panels.flatMap((panel) => panel.levels || [])) {
-    if (seen.has(level.label) || (level.axis === 'x' && !level.bare)) continue;
+    if (!level.label || seen.has(level.label) || (level.axis === 'x' && !level.bare)) continue;
     seen.add(level.label);
     const line = drawn(
       'svg',
