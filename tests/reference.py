@@ -21,18 +21,18 @@ def dense(values: Any) -> Array:
 
 
 def adjacency(edge_index: Any, num_nodes: int, edge_weight: Any = None, *, add_self_loops: bool = False) -> Array:
-    """A[target, source]: duplicate edges add up; with loops, a node that has none gets one of weight 1."""
+    """A[target, source]: duplicate edges add up; with loops, a node has one: its own last one, or else of weight 1."""
     sources, targets = np.asarray(edge_index)
     weights = np.ones(len(sources)) if edge_weight is None else dense(edge_weight)
     matrix = np.zeros((num_nodes, num_nodes))
-    has_loop = np.zeros(num_nodes, dtype=bool)
+    last_loop = np.ones(num_nodes)
     for source, target, weight in zip(sources, targets, weights, strict=True):
         matrix[target, source] += weight
-        has_loop[source] |= source == target
+        if source == target:
+            last_loop[source] = weight
     if add_self_loops:
         for node in range(num_nodes):
-            if not has_loop[node]:
-                matrix[node, node] += 1.0
+            matrix[node, node] = last_loop[node]
     return matrix
 
 

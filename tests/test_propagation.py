@@ -47,14 +47,9 @@ def test_connected_are_the_nodes_whose_row_of_a_does_not_sum_to_zero(graph: Grap
 @given(graph=graphs(weighted=True))
 @thorough
 def test_loops_and_symmetric_norm_are_those_of_pyg(graph: Graph) -> None:
-    """Where no node has two loops: of those PyG keeps the last, here they add up like any duplicate edge."""
-    first_loop = torch.ones(graph.edge_index.shape[1], dtype=torch.bool)
-    seen: set[int] = set()
-    for edge, (source, target) in enumerate(graph.edge_index.t().tolist()):
-        first_loop[edge] = source != target or source not in seen
-        seen |= {source} if source == target else set()
+    """Also of several loops of a node: one counts, the last."""
     assert graph.edge_weight is not None
-    edge_index, edge_weight = graph.edge_index[:, first_loop], graph.edge_weight[first_loop]
+    edge_index, edge_weight = graph.edge_index, graph.edge_weight
     size = (graph.num_nodes, graph.num_nodes)
 
     looped, weight = pyg("torch_geometric.utils").add_remaining_self_loops(
@@ -70,11 +65,26 @@ def test_loops_and_symmetric_norm_are_those_of_pyg(graph: Graph) -> None:
     torch.testing.assert_close(propagation.to_dense(torch.float64), theirs, rtol=1e-12, atol=1e-14)
 
 
-def test_duplicate_loops_add_up() -> None:
+def test_of_several_loops_the_last_counts_where_every_node_gets_one() -> None:
     twice = torch.tensor([[0, 0, 1], [0, 0, 0]])
-    weight = torch.tensor([0.5, 1.5, 2.0])
-    dense = Propagation(twice, 2, weight, add_self_loops=True).to_dense()
-    assert dense.tolist() == [[0.5, 0.5], [0.0, 1.0]]
+    weight = torch.tensor([0.5, 1.5, 0.5])
+    assert Propagation(twice, 2, weight, add_self_loops=True).to_dense().tolist() == [[0.75, 0.25], [0.0, 1.0]]
+    as_listed = Propagation(twice, 2, weight).to_dense()
+    torch.testing.assert_close(as_listed, torch.tensor([[0.8, 0.2], [0.0, 0.0]]), msg="without, they add up")
+
+
+def test_loops_that_were_added_twice_are_those_that_were_added_once() -> None:
+    once = torch.tensor([[0, 1, 2, 0, 1], [1, 0, 2, 0, 1]])
+    twice = torch.cat([once, torch.tensor([[0, 1], [0, 1]])], 1)
+    dense = [Propagation(edges, 3, norm="sym", add_self_loops=True).to_dense() for edges in (once, twice)]
+    assert torch.equal(*dense)
+
+
+def test_loops_of_a_sparse_matrix_are_its_diagonal() -> None:
+    listed = torch.sparse_coo_tensor(
+        torch.tensor([[0, 0, 0], [0, 0, 1]]), torch.tensor([0.5, 1.0, 0.5]), (2, 2), check_invariants=True
+    )
+    assert Propagation(listed, add_self_loops=True).to_dense().tolist() == [[0.75, 0.25], [0.0, 1.0]]
 
 
 def test_a_loop_of_weight_zero_keeps_it() -> None:

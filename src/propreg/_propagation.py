@@ -33,7 +33,8 @@ class Propagation:
         num_nodes: The number of nodes; needed where ``edge_index`` does not say it.
         edge_weight: One weight per edge, not negative; None weighs every edge 1. Gradients flow to it.
         norm: ``"rw"`` averages over the neighbours, ``"sym"`` is the symmetric normalisation of GCN.
-        add_self_loops: Give each node that has no loop one of weight 1; existing loops keep their weight.
+        add_self_loops: Give each node one loop: of weight 1 where it has none, else the one it has, with its weight; of
+            several the last counts, as in PyG.
         backend: ``"csr"``, ``"gather"``, or ``"auto"``: the fastest that is right for device and context.
         validate: See :func:`propreg.preg`.
 
@@ -208,8 +209,8 @@ class Propagation:
     def _entries(self) -> tuple[Tensor, Tensor, Tensor]:
         """Rows, columns and weights of A with its loops, in float64 where the device has it.
 
-        Every node gets an entry for its loop, of weight 0 where it has one already: no shape depends on a value,
-        so that ``torch.compile`` can trace it.
+        Every node gets an entry for its loop, of weight 0 where it has one already, and so does every loop that is
+        listed again: no shape depends on a value, so that ``torch.compile`` can trace it.
         """
         col, row = self.edge_index
         exact = torch.float32 if self.device.type == "mps" else torch.float64
@@ -220,10 +221,13 @@ class Propagation:
         )
         if not self.add_self_loops:
             return row, col, weight
-        loops = torch.zeros(self.num_nodes, dtype=exact, device=self.device)
-        loops = loops.index_add(0, row, (row == col).to(exact))
+        place = torch.arange(row.shape[0], device=self.device)
+        loop = row == col
+        last = torch.full((self.num_nodes,), -1, device=self.device)
+        last = last.scatter_reduce(0, row, torch.where(loop, place, -1), "amax")
+        weight = weight * (~loop | (place == last.index_select(0, row)))
         nodes = torch.arange(self.num_nodes, device=self.device)
-        added = (loops == 0).to(exact)
+        added = (last < 0).to(exact)
         return torch.cat([row, nodes]), torch.cat([col, nodes]), torch.cat([weight, added])
 
     def _degree(self, row: Tensor, weight: Tensor) -> Tensor:

@@ -75,6 +75,23 @@ def test_a_batch_that_shrinks_keeps_its_moments() -> None:
         close(p, row, by_torch(place, dict.fromkeys(p, DECAY[place])))
 
 
+def test_a_step_without_a_gradient_does_not_count() -> None:
+    """As of a layer that is left out now and then: torch leaves such a parameter as it is, its step number too."""
+    theirs, ours = start()["w0"][0].requires_grad_(), {"w0": start()["w0"][:1], "b0": start()["b0"][:1]}
+    torchs = torch.optim.Adam([theirs], lr=LR[0], weight_decay=DECAY[0])
+    decay = torch.tensor(DECAY[:1], dtype=torch.float64)
+    adam = Adam(ours, torch.tensor(LR[:1], dtype=torch.float64), dict.fromkeys(ours, decay))
+    for step in range(STEPS):
+        adam.advance()
+        if step % 3 == 1:
+            adam.step({"b0": ours["b0"]}, {"b0": torch.ones_like(ours["b0"])})
+            continue
+        theirs.grad = gradient("w0", step, theirs)
+        torchs.step()
+        adam.step(ours, {"w0": gradient("w0", step, ours["w0"][0])[None], "b0": torch.ones_like(ours["b0"])})
+    close(ours, 0, {"w0": theirs.detach()})
+
+
 def test_a_replica_that_overflows_leaves_the_others_alone() -> None:
     p = start()
     zero = torch.zeros(len(LR), dtype=torch.float64)

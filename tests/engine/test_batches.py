@@ -80,7 +80,13 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [torch.OutOfMemoryError("no memory left"), RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")],
+    [
+        torch.OutOfMemoryError("no memory left"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."),
+        RuntimeError("std::bad_alloc"),
+        MemoryError("Unable to allocate 9 bytes for an array"),
+    ],
 )
 def test_memory_that_runs_out_loses_nothing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     sizes: list[int] = []

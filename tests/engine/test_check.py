@@ -12,6 +12,7 @@ from propreg.data.graph import Graph, Split
 from propreg.engine.batches import Options, train_all
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica
+from propreg.engine.train import train
 
 NODES = 12
 
@@ -48,6 +49,13 @@ def problem(**parts: Any) -> Problem:
         ({"replicas": [Replica(dropout=-0.1)]}, "dropout must lie between 0 and 1"),
         ({"replicas": [Replica(unmask=2.0)]}, "unmask must lie between 0 and 1"),
         ({"replicas": [Replica(lr=float("nan"))]}, "lr must be a number of at least 0"),
+        ({"replicas": [Replica(strength="0.5")]}, "strength must be a number of at least 0, but '0.5' came"),  # type: ignore[arg-type]
+        ({"replicas": [Replica(seed=1.5)]}, "seed must be a whole number, but 1.5 came"),  # type: ignore[arg-type]
+        ({"method": Method("preg", threshold="a")}, "threshold must be a finite number, but 'a' came"),  # type: ignore[arg-type]
+        ({"method": Method("preg", phi_scale=float("nan"))}, "phi_scale must be a finite number, but nan came"),
+        ({"model": Model(input_dropout="a")}, "input_dropout must lie between 0 and 1, but 'a' came"),  # type: ignore[arg-type]
+        ({"model": Model(hidden=0)}, "hidden must be a whole number of at least 1, but 0 came"),
+        ({"replicas": [*[Replica()] * 9, Replica(dropout=2.0)]}, "dropout must lie between 0 and 1"),
         (
             {"method": Method("preg", schedule="annealed"), "replicas": [Replica(strength=2.0)]},
             "strength must lie between 0 and 1",
@@ -77,6 +85,35 @@ def test_a_node_without_a_class_cannot_be_judged(part: str) -> None:
         list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
 
 
+def test_every_replica_is_looked_at_before_the_first_is_trained() -> None:
+    training = train_all(problem(), Model(), Method(), [*[Replica()] * 9, Replica(lr=-1.0)], Protocol(max_epochs=2))
+    with pytest.raises(ValueError, match="lr must be a number of at least 0"):
+        next(training)
+
+
+@pytest.mark.parametrize("nodes", [np.array([0, 3, 6, 9]), np.zeros(NODES, np.int64), np.ones(5, np.bool_)])
+def test_a_split_is_masks_and_not_node_numbers(nodes: Any) -> None:
+    found = problem(train=nodes)
+    with pytest.raises(ValueError, match=r"the train nodes of split '0' must be a mask, bool \(12,\), but"):
+        list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
+
+
+def test_weights_that_the_last_step_has_broken_are_a_failure() -> None:
+    asked = [Replica(lr=1e38), Replica()]
+    found = dict(
+        train_all(problem(), Model(), Method(), asked, Protocol(max_epochs=1), Options(keep_weights=True, batch=2))
+    )
+    assert (found[0].failed_at, found[1].failed_at) == (1, None)
+
+
+def test_the_callers_modes_have_no_part_in_a_step() -> None:
+    asked = problem(), Model(), Method("preg"), [Replica(strength=0.5)], Protocol(max_epochs=3)
+    (usual,) = train(*asked)
+    with torch.no_grad():
+        (without,) = train(*asked)
+    assert usual == without
+
+
 def test_the_official_laplacian_knows_no_edge_weights() -> None:
     found = problem()
     weights = np.full(found.graph.edge_index.shape[1], 2.0, np.float32)
@@ -85,10 +122,13 @@ def test_the_official_laplacian_knows_no_edge_weights() -> None:
         weighted.regulariser(Method("laplacian", variant="official"))
 
 
-@pytest.mark.parametrize("options", [Options(batch=0), Options(batch=-1), Options(workers=-1)])
+@pytest.mark.parametrize(
+    "options",
+    [Options(batch=0), Options(batch=-1), Options(workers=-1), Options(batch=2.5)],  # type: ignore[arg-type]
+)
 def test_options_that_would_train_nothing(options: Options) -> None:
     with pytest.raises(
-        ValueError, match=r"(batch|workers) must be a whole number of at least 1 or None, but (0|-1) came"
+        ValueError, match=r"(batch|workers) must be a whole number of at least 1 or None, but (0|-1|2.5) came"
     ):
         list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), options))
 

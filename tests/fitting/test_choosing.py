@@ -26,8 +26,15 @@ def test_only_shared_runs_are_compared() -> None:
     assert chosen([[[0.6], [NAN]], [[0.5], [0.9]]]) == 0
 
 
-def test_without_a_shared_run_only_whole_strengths_count() -> None:
-    assert chosen([[[0.6], [NAN]], [[NAN], [0.9]], [[0.1], [0.2]]]) == 2
+def test_without_a_shared_run_those_are_compared_that_have_one_with_the_plain_model() -> None:
+    assert chosen([[[0.1], [NAN]], [[NAN], [0.9]], [[0.2], [0.3]]]) == 2, "the second cannot be compared with plain"
+    assert chosen([[[0.6], [NAN]], [[NAN], [0.9]], [[NAN], [0.8]]]) == 0, "none can"
+    assert chosen([[[NAN], [NAN]], [[NAN], [0.7]], [[0.9], [0.8]]]) == 2, "plain has no run: those that share one"
+
+
+def test_a_failure_at_every_strength_leaves_the_runs_that_all_have() -> None:
+    val = [[[0.5, NAN]], [[0.7, NAN]], [[0.6, NAN]]]
+    assert chosen(val, failed=[0, 1, 2]) == 1
 
 
 def test_a_failed_strength_is_left_out_and_the_others_are_compared() -> None:
@@ -36,7 +43,7 @@ def test_a_failed_strength_is_left_out_and_the_others_are_compared() -> None:
 
 def test_nothing_to_choose_from() -> None:
     with pytest.raises(RuntimeError, match="let the fit run for longer"):
-        chosen([[[NAN], [0.5]], [[0.5], [NAN]]])
+        chosen([[[NAN], [NAN]], [[NAN], [NAN]]])
     with pytest.raises(RuntimeError, match="lower lr"):
         chosen([[[NAN]], [[NAN]]], failed=[0, 1])
 

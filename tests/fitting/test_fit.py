@@ -187,6 +187,30 @@ def test_an_interruption_returns_what_is_finished(monkeypatch: pytest.MonkeyPatc
     assert part.difference.mean <= 1
 
 
+@pytest.mark.parametrize("after", [1, 2])
+def test_an_interruption_after_the_first_runs_returns_them(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    _interrupted(monkeypatch, after)  # of three strengths
+    part = quick(splits=1, seeds=1)
+    assert (part.finished, len(part.runs)) == (False, after)
+    assert not np.isnan(part.at(part.mu).mean)
+    assert part.summary()
+
+
+def test_a_seed_that_fails_at_every_strength_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def some(*arguments: Any) -> Iterator[Any]:
+        for number, result in train_all(*arguments):
+            yield number, replace(result, failed_at=3) if result.replica.seed == 1 else result
+
+    monkeypatch.setattr("propreg.fitting.fit.train_all", some)
+    result = quick(splits=2, seeds=2)
+    assert np.isnan(result.val[:, :, 1]).all()
+    assert not np.isnan(result.val[:, :, 0]).any()
+    assert result.mu == result.mus[int(np.argmax(result.val[:, :, 0].mean(axis=1)))]
+    assert result.summary().endswith(
+        "6 of 12 runs (seed 1) failed: the loss became NaN or infinite. Lower lr where that is often."
+    )
+
+
 def test_an_interruption_before_anything_is_finished_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     _interrupted(monkeypatch, 0)
     with pytest.raises(KeyboardInterrupt):

@@ -28,6 +28,17 @@ class Remembers(Base):
         return super().forward(x * (1 + self.calls), edge_index)
 
 
+class Sparse(Base):
+    """A table of which only some rows get a gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = nn.Embedding(120, 8, sparse=True)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x + self.names.weight, edge_index)
+
+
 class Detached(Base):
     """Nothing flows back."""
 
@@ -97,6 +108,7 @@ def of_any_width(widths: list[int]) -> Any:
         (Remembers, ValueError, "could not be handed back: a new module with the same parameters and buffers"),
         (Grows, ValueError, "could not be handed back, since its state cannot be set"),
         (Detached, ValueError, "no gradient flows from"),
+        (Sparse, ValueError, "'names' of model has sparse gradients, which fit does not take"),
         (lambda: 3, TypeError, "must make a torch.nn.Module, but it made a int"),
         (lambda: Base().b, TypeError, "positional argument"),
     ],

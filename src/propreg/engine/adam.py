@@ -19,6 +19,7 @@ class Adam:
         self.first = {name: torch.zeros_like(p) for name, p in parameters.items()}
         self.second = {name: torch.zeros_like(p) for name, p in parameters.items()}
         self.step_number = 0
+        self.missed: dict[str, int] = {}  # steps in which a parameter had no gradient: torch does not count those
         self.step_size, self.root = torch.zeros_like(lr), lr.new_zeros(())
 
     @torch.no_grad()
@@ -30,20 +31,30 @@ class Adam:
 
     @torch.no_grad()
     def step(self, parameters: dict[str, Tensor], gradients: dict[str, Tensor]) -> None:
-        """One step, in place, after :meth:`advance`."""
+        """One step, in place, after :meth:`advance`, of those parameters that have a gradient."""
+        for name in self.first.keys() - parameters.keys():
+            self.missed[name] = self.missed.get(name, 0) + 1
         for name, p in parameters.items():
             first, second, decay = self.first[name], self.second[name], self.weight_decay[name]
+            step_size, root = self._corrections(name)
             if kernels.usable(p):
                 from propreg.engine.kernels import adam as kernel
 
-                kernel.update(p, first, second, gradients[name], self.step_size, decay, self.root)
+                kernel.update(p, first, second, gradients[name], step_size, decay, root)
                 continue
             wide = (-1, *([1] * (p.dim() - 1)))
             grad = torch.addcmul(gradients[name], decay.view(wide), p)
             first.lerp_(grad, 1 - BETA1)
             second.mul_(BETA2).addcmul_(grad, grad, value=1 - BETA2)
-            update = torch.sqrt(second).div_(self.root).add_(EPSILON).reciprocal_().mul_(first)
-            p.addcmul_(update, self.step_size.view(wide), value=-1)
+            update = torch.sqrt(second).div_(root).add_(EPSILON).reciprocal_().mul_(first)
+            p.addcmul_(update, step_size.view(wide), value=-1)
+
+    def _corrections(self, name: str) -> tuple[Tensor, Tensor]:
+        """The step sizes [R] and the root of the second moment's correction, by the steps of this parameter."""
+        if name not in self.missed:
+            return self.step_size, self.root
+        number = self.step_number - self.missed[name]
+        return self.lr / (1 - BETA1**number), self.root.new_tensor((1 - BETA2**number) ** 0.5)
 
     def keep(self, kept: Tensor) -> None:
         """Compact to these replicas."""

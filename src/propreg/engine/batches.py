@@ -9,9 +9,11 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import torch
 
+from propreg.engine.check import check
 from propreg.engine.memory import bytes_per_replica
 from propreg.engine.models import Network
 from propreg.engine.problem import Problem
@@ -21,6 +23,7 @@ from propreg.engine.train import train
 CPU_GROUP, CPU_CACHE = 4, 4_000_000  # replicas, and bytes of one of their activations, that a core works on at a time
 CUDA_CHECK_EVERY = 16
 Finished = tuple[int, Result]
+_NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc")
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,12 @@ def train_all(
     Closing it ends what is still training.
     """
     options = options or Options()
+    if not replicas:
+        return
+    check(model, method, replicas, protocol, problem.splits, problem.graph.y)
     for name in ("batch", "workers"):
         asked = getattr(options, name)
-        if asked is not None and asked < 1:
+        if asked is not None and (isinstance(asked, bool) or not isinstance(asked, Integral) or asked < 1):
             raise ValueError(f"{name} must be a whole number of at least 1 or None, but {asked!r} came.")
     size = options.batch or replicas_that_fit(problem, model, method)
     numbers = list(range(len(replicas)))
@@ -95,7 +101,7 @@ class _Job:
                 done.add(group[place])
                 yield group[place], result
             return
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if len(group) == 1 or not _out_of_memory(error):
                 raise
         torch.cuda.empty_cache()
@@ -124,9 +130,10 @@ class _Job:
         )
 
 
-def _out_of_memory(error: RuntimeError) -> bool:
-    """On a CPU torch says so in words only."""
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+def _out_of_memory(error: RuntimeError | MemoryError) -> bool:
+    """On a CPU torch says so in words only, on some systems in others; NumPy has an error of its own for it."""
+    said = str(error)
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in said for words in _NO_MEMORY)
 
 
 def _cores() -> int:

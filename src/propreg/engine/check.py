@@ -1,8 +1,9 @@
 """What a batch may be asked to train: every setting is looked at before anything is trained."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from numbers import Integral
+from numbers import Integral, Real
 from typing import get_args
 
 import numpy as np
@@ -54,6 +55,11 @@ def check(
     for name in {replica.split for replica in replicas}:
         for part in ("train", "val", "test"):
             nodes = getattr(splits[name], part)
+            if nodes.dtype != np.bool_ or nodes.shape != y.shape:
+                raise ValueError(
+                    f"the {part} nodes of split {name!r} must be a mask, bool {y.shape}, but {nodes.dtype} "
+                    f"{nodes.shape} came: of node numbers, mask = np.zeros(num_nodes, bool); mask[numbers] = True."
+                )
             if not nodes.any():
                 raise ValueError(f"split {name!r} has no {part} nodes: each part needs at least one.")
             if (y[nodes] < 0).any():
@@ -85,6 +91,10 @@ def _method(method: Method) -> None:
     _errors.one_of("nodes", method.nodes, ("train", "all"))
     if method.detach is not None:
         _errors.one_of("detach", method.detach, ("self", "neighbours"), " or None")
+    for name in ("threshold", "phi_scale"):
+        value = getattr(method, name)
+        if not (name == "threshold" and value is None):
+            _number(name, value)
     for option in fields(Method):
         asked = getattr(method, option.name)
         if option.name != "name" and option.name not in OPTIONS[method.name] and asked != option.default:
@@ -100,9 +110,12 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
     _share("dropout", replica.dropout)
     _share("unmask", replica.unmask)
     _least("patience", replica.patience, 0)
+    if isinstance(replica.seed, bool) or not isinstance(replica.seed, Integral):
+        raise ValueError(f"seed must be a whole number, but {replica.seed!r} came.")
     for name in ("strength", "lr", "weight_decay"):
-        if not getattr(replica, name) >= 0:
-            raise ValueError(f"{name} must be a number of at least 0, but {getattr(replica, name)} came.")
+        value = getattr(replica, name)
+        if not isinstance(value, Real) or not value >= 0:
+            raise ValueError(f"{name} must be a number of at least 0, but {value!r} came.")
     bounded = method.schedule == "annealed" or method.name == "label_smoothing"
     if bounded and replica.strength > 1:
         raise ValueError(f"strength must lie between 0 and 1 for {method.name}, but {replica.strength} came.")
@@ -113,6 +126,11 @@ def _least(name: str, value: int, least: int) -> None:
         raise ValueError(f"{name} must be a whole number of at least {least}, but {value!r} came.")
 
 
+def _number(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, but {value!r} came.")
+
+
 def _share(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, but {value} came.")
+    if not isinstance(value, Real) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie between 0 and 1, but {value!r} came.")

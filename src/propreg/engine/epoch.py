@@ -91,6 +91,7 @@ class Epoch:
         torch.cuda.current_stream().wait_stream(self._stream)
         return graph, out
 
+    @torch.enable_grad()
     def _body(self, number: int) -> Numbers:
         begun = self.network.begin(self.state.parameters)
         val, test = correct(self.network, self.state, begun, self.y)

@@ -48,7 +48,7 @@ class Features:
             values, shape = dense[row, col], (x.shape[0], x.shape[1])
         else:
             counts = torch.from_numpy(x.indptr).diff()
-            row = torch.repeat_interleave(torch.arange(x.shape[0]), counts)
+            row = torch.repeat_interleave(torch.arange(x.shape[0], device="cpu"), counts)
             col, values, shape = torch.from_numpy(x.indices).long(), torch.from_numpy(x.filled()), x.shape
         return Features(Matrix(row.to(device), col.to(device), values.to(device, dtype), shape))
 

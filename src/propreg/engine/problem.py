@@ -91,9 +91,9 @@ class Problem:
         graph = self._propagation("rw", False)
         weight, number = _once(graph, torch.float64)
         source, target = self._edges
-        degree = torch.zeros(self.num_nodes, dtype=torch.float64)
+        degree = weight.new_zeros(self.num_nodes)
         degree.index_add_(0, source, weight).index_add_(0, target, weight)
-        nodes = torch.arange(self.num_nodes)
+        nodes = torch.arange(self.num_nodes, device=source.device)
         row, col = torch.cat([source, target, nodes]), torch.cat([target, source, nodes])
         matrix = self._matrix(row, col, torch.cat([-weight, -weight, degree]).to(self.dtype))
         return matrix, max(float(number), 1.0)
@@ -105,7 +105,7 @@ class Problem:
     def _looped_pattern(self) -> Pattern:
         """Every edge as often as it is listed, and one loop at every node, as PyG's GAT has them."""
         source, target = self._edges
-        real, nodes = source != target, torch.arange(self.num_nodes)
+        real, nodes = source != target, torch.arange(self.num_nodes, device=source.device)
         row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
         return Pattern(row.to(self.device), col.to(self.device), (self.num_nodes, self.num_nodes))
 

@@ -50,7 +50,9 @@ class Pattern:
         for r in range(x.shape[0]):
             if matrix is None or shared is None:
                 v = values[r] if shared is None else shared
-                matrix = torch.sparse_csr_tensor(pointers, inner, v, (rows, columns), check_invariants=False)
+                matrix = torch.sparse_csr_tensor(
+                    pointers, inner, v, (rows, columns), device=v.device, check_invariants=False
+                )
             out[r].addmm_(matrix, x[r], beta=0)  # mm with out= would fill a copy and copy it back
         return out
 
@@ -122,8 +124,10 @@ def _heard() -> None:
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support|invariant checks)")
-        one = torch.zeros(1, dtype=torch.int32)
-        torch.sparse_csr_tensor(torch.arange(2, dtype=torch.int32), one, one.float(), (1, 1), check_invariants=False)
+        one = torch.zeros(1, dtype=torch.int32, device="cpu")
+        torch.sparse_csr_tensor(
+            torch.arange(2, dtype=torch.int32, device="cpu"), one, one.float(), (1, 1), check_invariants=False
+        )
 
 
 def _pointers(ordered: Tensor, count: int) -> Tensor:

@@ -134,6 +134,9 @@ class Ledger:
             losses, vals, tests = (np.array(column) for column in zip(*self.history[number], strict=True))
             history = {"loss": losses, "val": vals / split.val.sum(), "test": tests / split.test.sum()}
         failed = int(self.failed_at[i]) or None
+        weights = {name: p[i].cpu() for name, p in state.best.items()}
+        if failed is None and not all(bool(w.isfinite().all()) for w in weights.values()):
+            failed = int(stopper.best_epoch[i])  # the last step, whose loss nobody has computed
         return number, Result(
             replica,
             val=int(stopper.best[i]) / int(split.val.sum()),
@@ -142,7 +145,7 @@ class Ledger:
             epochs=int(stopper.epochs[i]),
             failed_at=failed,
             history=history,
-            weights={name: p[i].cpu() for name, p in state.best.items()},
+            weights=weights,
         )
 
     def compact(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":

@@ -33,29 +33,36 @@ class Scores:
 def choose(scores: Scores) -> int:
     """The strength with the highest mean validation accuracy; of equal ones the smaller.
 
-    A strength with a failed run is not chosen. Where runs are missing, the strengths are compared on the splits and
-    seeds that all of them have; where there are none of those, only strengths that have all of theirs count.
+    A strength with a failed run is not chosen, unless every strength has one. Strengths are compared on the splits and
+    seeds that all of them have; where there are none, those strengths are compared that have most in common on one
+    split and seed, with the plain model (the first) among them where it has a run.
+
+    Raises:
+        RuntimeError: If no run has come to an end, or all have failed.
 
     Example:
         >>> val = np.array([[[0.5], [0.6]], [[0.7], [np.nan]]])  # the second strength lacks its second split
         >>> choose(Scores(val, val, np.zeros(val.shape, bool)))
         1
     """
-    strengths = len(scores.val)
-    val, sound = scores.val.reshape(strengths, -1), ~scores.failed.reshape(strengths, -1).any(axis=1)
-    shared = ~np.isnan(val[sound]).any(axis=0)
-    means = np.full(strengths, np.nan)
-    if sound.any() and shared.any():
-        means[sound] = val[sound][:, shared].mean(axis=1)
-    else:
-        means = np.where(sound, val.mean(axis=1), np.nan)
-    if np.isnan(means).all():
+    val, failed = (each.reshape(len(scores.val), -1) for each in (scores.val, scores.failed))
+    there = ~np.isnan(val)
+    if not there.any():
         raise RuntimeError(
-            "nothing can be chosen: no strength has all of its runs; let the fit run for longer."
-            if sound.any()
-            else "at every strength a run's loss became NaN or infinite: lower lr, or scale the features to about 1."
+            "every run's loss became NaN or infinite: lower lr, or scale the features to about 1."
+            if failed.any()
+            else "nothing can be chosen: no run is finished; let the fit run for longer."
         )
-    return int(np.nanargmax(np.round(means, 12)))
+    sound = there.any(axis=1) & ~failed.any(axis=1)
+    if sound.any():
+        there[~sound] = False
+    # The place (split and seed) that most strengths have; one that the plain model has goes before all others.
+    at = int(np.argmax(there.sum(axis=0) + len(val) * there[0]))
+    compared = there[:, at]
+    shared = there[compared].all(axis=0)
+    means = np.full(len(val), -np.inf)
+    means[compared] = val[compared][:, shared].mean(axis=1)
+    return int(np.argmax(np.round(means, 12)))
 
 
 def matched(*runs: Runs) -> tuple[Runs, ...]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from propreg.engine.spec import Model
+from propreg.fitting.plain_sequential import sequential
 
 Weights = Mapping[str, Tensor]
 
@@ -27,7 +28,7 @@ def untrained_module(model: Model, sizes: tuple[int, int], dropout: float, *, we
     """The architecture in PyG's layers, for ``sizes`` = (features, classes)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # PyG still uses torch.jit when it is imported
-        from torch_geometric.nn import APPNP, GATConv, GCNConv, Sequential
+        from torch_geometric.nn import APPNP, GATConv, GCNConv
 
     features, classes = sizes
     arguments = "x, edge_index, edge_weight" if weighted else "x, edge_index"
@@ -41,7 +42,7 @@ def untrained_module(model: Model, sizes: tuple[int, int], dropout: float, *, we
             (nn.Dropout(dropout), "x -> x"),
             (GATConv(wide, classes, heads=model.out_heads, concat=False, dropout=rate), "x, edge_index -> x"),
         ]
-        return Sequential(arguments, steps)  # type: ignore[no-any-return]
+        return sequential(arguments, steps).to("cpu", torch.float32)
     widths = [features, *[model.hidden] * (model.layers - 1), classes]
     for i, (fan_in, fan_out) in enumerate(itertools.pairwise(widths)):
         if i:
@@ -51,7 +52,7 @@ def untrained_module(model: Model, sizes: tuple[int, int], dropout: float, *, we
         steps.append((layer, spread if convolution else "x -> x"))
     if model.name == "appnp":
         steps.append((APPNP(model.steps, model.teleport), spread))
-    return Sequential(arguments, steps)  # type: ignore[no-any-return]
+    return sequential(arguments, steps).to("cpu", torch.float32)  # whatever torch's defaults are
 
 
 def state_shapes(model: Model, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
@@ -100,4 +101,4 @@ def _state(model: Model, weights: Weights) -> dict[str, Tensor]:
             state[f"{at}.att_dst"] = weights[f"target{i}"].unsqueeze(0)
         else:
             state[f"{at}.lin.weight" if model.name == "gcn" else f"{at}.weight"] = matrix
-    return {name: torch.as_tensor(t).float() for name, t in state.items()}
+    return {name: t.float() for name, t in state.items()}

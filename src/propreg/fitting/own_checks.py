@@ -23,6 +23,9 @@ def check_parameters(module: nn.Module) -> None:
     trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
     if not trained:
         raise ValueError("model has no parameter that requires a gradient: there is nothing to train.")
+    for name, part in module.named_modules():
+        if getattr(part, "sparse", False) is True and isinstance(part, nn.Embedding | nn.EmbeddingBag):
+            raise ValueError(f"{name!r} of model has sparse gradients, which fit does not take: leave out sparse=True.")
     for name, p in trained.items():
         if p.dtype != torch.float32:
             raise TypeError(

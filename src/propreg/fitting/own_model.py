@@ -36,10 +36,9 @@ class OwnNetwork:
     Args:
         factory: Makes a module; called for each replica after torch's random numbers are set to its seed.
         problem: The graph on its device.
-        together: Whether a batch is one program; None: on a GPU, where the module allows it. On a CPU, one after
-            another took 0.55 to 0.7 times as long as two or four together on graphs of Cora's and Photo's sizes, whose
-            activations then stay in the cache; only where an epoch takes a few milliseconds is a batch quicker. It
-            takes the memory of one, and an interruption keeps every run that has finished.
+        together: Whether a batch is one program; None: on a GPU, where the module allows it. On a CPU, a batch was not
+            reliably quicker on graphs of Cora's and Photo's sizes (readings from equal times to almost twice as long);
+            one after another takes the memory of one, and an interruption keeps every run that has finished.
     """
 
     def __init__(self, factory: Factory, problem: Problem, together: bool | None = None) -> None:

@@ -20,7 +20,7 @@ def predict_of(problem: Problem, spec: Model) -> Predict:
 
     @torch.no_grad()
     def predict(result: Result) -> Tensor:
-        p = {name: torch.as_tensor(w).to(problem.device).unsqueeze(0) for name, w in result.weights.items()}
+        p = {name: w.to(problem.device).unsqueeze(0) for name, w in result.weights.items()}
         return network.finish(p, network.begin(p), nothing_dropped)[0]
 
     return predict

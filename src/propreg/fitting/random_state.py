@@ -1,6 +1,7 @@
-"""Torch's random state: set for a run, and left to the caller as it was."""
+"""Random states, torch's and Python's: left to the caller as they were; torch's is set for a run."""
 
 import contextlib
+import random
 from collections.abc import Iterator
 
 import torch
@@ -17,9 +18,12 @@ def random_state_kept(device: torch.device) -> Iterator[None]:
         >>> torch.equal(before, torch.get_rng_state())
         True
     """
-    cuda = device.type == "cuda"
+    cuda, python = device.type == "cuda", random.getstate()  # PyG draws from Python's when a layer is made
     with torch.random.fork_rng(devices=[device] if cuda else [], device_type="cuda"):
-        yield
+        try:
+            yield
+        finally:
+            random.setstate(python)
 
 
 def seed_torch(seed: int, device: torch.device) -> None:

@@ -4,8 +4,11 @@ import hashlib
 import warnings
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from propreg.data.doubts import one_way, unused_classes
-from propreg.data.graph import Graph
+from propreg.data.errors import DataError
+from propreg.data.graph import Graph, SparseFeatures
 from propreg.data.own import read_graph
 from propreg.fitting.methods import METHODS
 
@@ -22,18 +25,27 @@ _given: set[tuple[str, bytes]] = (
 def graph_of(data: "Data | Graph") -> Graph:
     """The graph in NumPy arrays; of a ``Data``, each doubt is warned of, once a graph.
 
-    A ``Graph`` is what a reader made of it, and taken as it is.
+    A ``Graph`` is what a reader made of it; one that was made by hand is looked at for what would only show as NaN.
 
     Raises:
         DataError: If the graph cannot be used as it is.
     """
     if isinstance(data, Graph):
+        _check(data)
         return data
     graph = read_graph(data)
     for doubt in (one_way(graph, UNDIRECTED), unused_classes(graph)):
         if doubt:
             warn_once(doubt, graph, stacklevel=4)
     return graph
+
+
+def _check(graph: Graph) -> None:
+    values = graph.x.filled() if isinstance(graph.x, SparseFeatures) else graph.x
+    if not np.isfinite(values).all():
+        raise DataError(f"{graph.name}: its features hold a NaN or infinite number: every feature must be finite.")
+    if graph.y.dtype != np.int64:
+        raise DataError(f"{graph.name}: y must be the classes of the nodes, int64, but {graph.y.dtype} came.")
 
 
 def warn_of_unseen_weights(graph: Graph, method: str) -> None:

@@ -17,6 +17,8 @@ from propreg.fitting.reasons import Facts, reasons
 from propreg.fitting.verdict import judge, points
 from propreg.statistics import Difference, Runs, Summary, paired, summarise
 
+MOST_SEEDS = 5  # that are named
+
 
 @dataclass(frozen=True)
 class FitResult:
@@ -86,13 +88,18 @@ class FitResult:
 
     def at(self, mu: float) -> Summary:
         """Test accuracy at one of the strengths, over its finished runs."""
-        (runs,) = matched(self.test[self.mus.index(mu)])
+        (runs,) = matched(self.test[self._place(mu)])
         return summarise(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
 
     def against_plain(self, mu: float) -> Difference:
         """One of the strengths minus plain, on the splits and seeds that both have finished."""
-        there, plain = matched(self.test[self.mus.index(mu)], self.test[self.mus.index(0.0)])
+        there, plain = matched(self.test[self._place(mu)], self.test[0])
         return paired(there, plain) if there.size else Difference(math.nan, math.nan, math.nan, math.nan, math.nan)
+
+    def _place(self, mu: float) -> int:
+        if mu not in self.mus:
+            raise ValueError(f"mu = {mu!r} was not tried: the strengths are {', '.join(f'{m:g}' for m in self.mus)}.")
+        return self.mus.index(mu)
 
     def summary(self) -> str:
         """A few lines for people: plain, the best strength above 0, their difference, and what that means."""
@@ -100,7 +107,9 @@ class FitResult:
         found = verdict.pair
         if found is None:
             there = not np.isnan(self.test[0]).all()
-            return "\n".join([*([f"plain  {_percent(self.plain)}"] if there else []), verdict.sentence])
+            return "\n".join(
+                [*([f"plain  {_percent(self.plain)}"] if there else []), verdict.sentence, *self._failed()]
+            )
         name, apart = f"{METHODS[self.method].title} {found.mu:g}", found.difference
         wide = max(len("difference"), len(name)) + 2
         between = f" [{points(apart.low)}, {points(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
@@ -113,7 +122,17 @@ class FitResult:
                 f"better in {100 * apart.won:.0f} % of the paired runs",
                 verdict.sentence,
                 *(f"Perhaps because: {each}" for each in why),
+                *self._failed(),
             ]
+        )
+
+    def _failed(self) -> list[str]:
+        failed = [run for run in self.runs if run.failed]
+        seeds = sorted({run.replica.seed for run in failed})
+        which = f" (seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})" if len(seeds) <= MOST_SEEDS else ""
+        many = f"{len(failed)} of {len(self.runs)} runs" if len(failed) > 1 else "One run"
+        return (
+            [f"{many}{which} failed: the loss became NaN or infinite. Lower lr where that is often."] if failed else []
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -54,7 +54,7 @@ def write_model(
     path: str | os.PathLike[str], module: nn.Module, architecture: Model, dropout: float, about: Mapping[str, Any]
 ) -> None:
     """Write a module that :func:`propreg.fitting.export.as_module` made."""
-    state = {name: t.detach().cpu().numpy() for name, t in module.state_dict().items()}
+    state = {name: t.detach().float().cpu().numpy() for name, t in module.state_dict().items()}
     features, classes = _sizes(state, architecture)
     weighted = "edge_weight" in getattr(module, "signature").param_dict  # noqa: B009  (nn.Module has no such field)
     settings = Settings(architecture, features, classes, dropout, weighted, dict(about))
