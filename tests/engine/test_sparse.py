@@ -161,3 +161,22 @@ def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
     row, col, values = entries((5, 5), seed=1)
     matrix = Matrix(row, col, values.to(dtype), (5, 5))
     assert matrix(gaussian(2, 5, 3, dtype=dtype)).dtype == dtype
+
+
+@pytest.mark.skipif(not sparse.has_bags(), reason="this build of torch has no fast sums of embeddings")
+@pytest.mark.parametrize("rows", [1, 2, 7, 40])
+def test_a_transposed_product_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """Blocks of so many rows, of which the last is not full, and columns without entries in some of them."""
+    torch.manual_seed(0)
+    dense = torch.randn(40, 6) * (torch.rand(40, 6) < 0.4)
+    row, col = dense.nonzero().unbind(1)
+    matrix = sparse.Matrix(row, col, dense[row, col], (40, 6))
+    x = torch.randn(3, 40, 16)
+    whole = matrix.multiply(x, True)
+    monkeypatch.setattr(sparse, "BLOCK", rows * 16 * 4)
+    monkeypatch.setattr(sparse, "LEAST_IN_BAG", 1)
+    cut = matrix.multiply(x, True)
+    blocks = min(-(-40 // rows), matrix.pattern.nnz // 6)
+    assert list(matrix._in_blocks) == ([blocks] if blocks > 1 else [])
+    torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(cut, dense.t() @ x, rtol=1e-5, atol=1e-5)

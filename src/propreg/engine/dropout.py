@@ -122,7 +122,7 @@ class _DroppedLinear(torch.autograd.Function):
         to_h = torch.bmm(grad, w.transpose(1, 2))
         if ctx.rectified:
             to_w *= ctx.scale
-            to_h = torch.ops.aten.threshold_backward(to_h, h, 0)
+            torch.ops.aten.threshold_backward.grad_input(to_h, h, 0, grad_input=to_h)
         elif kept is not None:
             to_w *= ctx.scale
             to_h *= kept

@@ -15,6 +15,8 @@ from torch.nn.functional import embedding_bag
 from propreg.engine import kernels
 
 BAG_FROM = 12  # columns from which on sums of embeddings are the faster product on a CPU
+BLOCK = 500_000  # bytes of a replica's x that a core's cache holds while its rows are gathered again and again
+LEAST_IN_BAG = 256  # entries of a column in a block, below which the bags themselves cost more than the cache saves
 
 
 class Pattern:
@@ -41,7 +43,7 @@ class Pattern:
 
             return spmm.multiply(self, values, x, transposed)
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
-        if x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and has_bags() and len(x):
+        if _in_bags(x):
             return _bags(pointers, inner, values, x)
         rows, columns = self.shape[::-1] if transposed else self.shape
         out = x.new_empty(x.shape[0], rows, x.shape[2])
@@ -55,6 +57,10 @@ class Pattern:
                 )
             out[r].addmm_(matrix, x[r], beta=0)  # mm with out= would fill a copy and copy it back
         return out
+
+
+def _in_bags(x: Tensor) -> bool:
+    return x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and has_bags() and len(x) > 0
 
 
 def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
@@ -94,6 +100,7 @@ class Matrix:
         self.pattern = Pattern(row, col, shape)
         self.values = values[self.pattern.order].contiguous()
         self.values_across = self.values[self.pattern.across].contiguous()
+        self._in_blocks: dict[int, Blocks] = {}
 
     def __call__(self, x: Tensor) -> Tensor:
         product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
@@ -101,7 +108,38 @@ class Matrix:
 
     def multiply(self, x: Tensor, transposed: bool) -> Tensor:
         """The bare product."""
+        blocks = self._blocks(x) if transposed else 1
+        if blocks > 1:
+            if blocks not in self._in_blocks:
+                self._in_blocks[blocks] = Blocks(self, blocks)
+            return self._in_blocks[blocks].multiply(x)
         return self.pattern.multiply(self.values_across if transposed else self.values, x, transposed)
+
+    def _blocks(self, x: Tensor) -> int:
+        """Into how many blocks of rows to cut the transposed product on a CPU."""
+        if kernels.usable(x) or not _in_bags(x):
+            return 1
+        filled = self.pattern.nnz // (LEAST_IN_BAG * max(self.pattern.shape[1], 1))
+        return max(1, min(-(-x[0].numel() * x.element_size() // BLOCK), filled))
+
+
+class Blocks:
+    """The transpose of a matrix, cut into blocks of rows that fit a core's cache: one bag for each block and column.
+
+    Two CPU cores, features of Photo: 7.1 ms instead of 11.2; features with fewer non-zeros a column gain nothing.
+    """
+
+    def __init__(self, matrix: Matrix, blocks: int) -> None:
+        pattern, self.blocks, self.columns = matrix.pattern, blocks, matrix.pattern.shape[1]
+        bag = pattern.row // -(-pattern.shape[0] // blocks) * self.columns + pattern.col
+        order = bag.argsort(stable=True)  # rows rise in each bag, as they do in the matrix
+        self.pointers = _pointers(bag[order], blocks * self.columns)
+        self.row, self.values = pattern.row[order].int(), matrix.values[order].contiguous()
+
+    def multiply(self, x: Tensor) -> Tensor:
+        """The transposed product."""
+        parts = _bags(self.pointers, self.row, self.values, x)
+        return parts.view(len(x), self.blocks, self.columns, x.shape[2]).sum(1)
 
 
 class _Product(torch.autograd.Function):
