@@ -172,6 +172,8 @@ def test_status_of_everything_is_a_line_for_each_experiment(
     empty = json.loads(runner.invoke(app, ["status", "--json"]).stdout)
     assert (empty["done"], empty["runs"], empty["read"]) == (0, state["runs"], None)
     assert sorted(tmp_path.iterdir()) == [store]
+    (tmp_path / "results").mkdir()  # somebody else's: there are no exports in it
+    assert json.loads(runner.invoke(app, ["status", "--json"]).stdout) == empty
 
 
 def test_a_check_says_how_many_runs_have_no_digest(tmp_path: Path) -> None:

@@ -47,12 +47,12 @@ def _overview(only: list[str] | None, seeds: str | None, store: Path, as_json: b
     from propreg.study.counting import count_runs
     from propreg.study.errors import UsageError
     from propreg.study.experiment import experiment_names, load_experiment
+    from propreg.study.recorded import Done, where_done
     from propreg.study.results import Results, load_results
 
     if only or seeds:
         raise UsageError("--only and --seeds need the experiment that they are a part of: propreg status NAME --only …")
-    usual = RESULTS if store == DEFAULT_STORE and RESULTS.is_dir() else None
-    read = store if store.exists() else usual
+    read = where_done(store, _usual(store))
     results = Results() if read is None else load_results(read)
     found = {name: load_experiment(name) for name in experiment_names()}
     rows = {name: count_runs([experiment], results) for name, experiment in found.items()}
@@ -64,8 +64,7 @@ def _overview(only: list[str] | None, seeds: str | None, store: Path, as_json: b
     for name, (some, all_) in rows.items():
         typer.echo(f"{name:<24} {some:>7,} of {all_:>7,} runs {100 * some // max(all_, 1):>4} %")
     typer.echo(f"{done:,} of {runs:,} runs done, counted once where experiments share them.")
-    where = f"There is no store {store} yet: propreg reproduce makes it." if read is None else f"Read from {read}."
-    typer.echo(f"{where} Line by line: propreg status NAME.")
+    typer.echo(f"{_what_was_read(Done(read), store, [])} Line by line: propreg status NAME.")
 
 
 def _in_detail(names: list[str], only: list[str] | None, seeds: str | None, store: Path, as_json: bool) -> None:
@@ -74,7 +73,7 @@ def _in_detail(names: list[str], only: list[str] | None, seeds: str | None, stor
 
     lines, batches = lines_of(names, only, seeds), sweep(names, only, seeds)
     every_run = {run.key: run for batch in batches for run in batch.runs}
-    done_so_far = what_is_done(every_run.values(), store, RESULTS if store == DEFAULT_STORE else None)
+    done_so_far = what_is_done(every_run.values(), store, _usual(store))
     keys = done_so_far.keys
     rows: dict[tuple[str, str, str], list[int]] = {}
     for line in lines:
@@ -97,6 +96,11 @@ def _in_detail(names: list[str], only: list[str] | None, seeds: str | None, stor
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
     typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
     typer.echo(_what_was_read(done_so_far, store, names if missing else []))
+
+
+def _usual(store: Path) -> Path | None:
+    """A store that is named is not replaced by another record."""
+    return RESULTS if store == DEFAULT_STORE else None
 
 
 def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:

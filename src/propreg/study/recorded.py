@@ -113,16 +113,23 @@ def what_is_done(runs: Iterable[Run], store: Path, usual: Path | None = None) ->
     Raises:
         StudyError: If what is there cannot be read.
     """
-    if store.exists():
+    read = where_done(store, usual)
+    if read is None:
+        return Done()
+    if read == store:
         with Store(store, "read") as opened:
             keys, rate = frozenset(opened.keys()), opened.seconds_per_cost()
             return Done(store, (), keys, rate, pace_of(provenance(opened)))
-    files = () if usual is None else tuple(sorted(usual.glob("*.jsonl*")))
-    if usual is None or not files:
-        return Done()
-    results = load_results(usual)
+    results, files = load_results(read), tuple(sorted(read.glob("*.jsonl*")))
     keys = frozenset(run.key for run in runs if results.outcome(run.cell, run.split, run.seed) is not None)
-    return Done(usual, files, keys, None, pace_of(note for file in files for note in made_by(file)))
+    return Done(read, files, keys, None, pace_of(note for file in files for note in made_by(file)))
+
+
+def where_done(store: Path, usual: Path | None = None) -> Path | None:
+    """The store, or else a usual folder that holds exports; None where there is neither."""
+    if store.exists():
+        return store
+    return usual if usual is not None and any(usual.glob("*.jsonl*")) else None
 
 
 def pace_of(sessions: Iterable[dict[str, Any]]) -> Pace | None:
