@@ -12,7 +12,7 @@ from typing import Any
 from building import against_paper, picture_words, squared_error
 from building.recorded import MODELS, Curve, curve, curves, points_of, table
 from propreg.study.experiment import load_experiment
-from propreg.study.figures.words import DATASETS
+from propreg.study.figures.words import DATASETS, listed
 from propreg.study.results import Results, load_results
 
 OURS = "preg-reference"  # the form whose rows of Table 1 are the paper's
@@ -143,23 +143,27 @@ def presets(results: Results) -> str:
     """Where both presets are recorded: what each gains, and how far they are apart."""
     rows = []
     for experiment, about in (("table1", "random splits"), ("table-standard-gcn-gat", "public split")):
-        both = [{(c.line.dataset, c.line.model): c for c in curves(experiment, name, results)} for name in PRESETS]
-        for (dataset, model), reference in both[0].items():
-            if (paper := both[1].get((dataset, model))) is not None:
-                cells = [_gain(paper), _gain(reference), points_of(paper.picked.test - reference.picked.test)]
-                rows.append([f"{MODELS[model]}, {DATASETS[dataset]}, {about}", *cells])
+        for (dataset, model), (reference, paper) in _both(experiment, results).items():
+            cells = [_gain(paper), _gain(reference), points_of(paper.picked.test - reference.picked.test)]
+            rows.append([f"{MODELS[model]}, {DATASETS[dataset]}, {about}", *cells])
     return table(["where", "paper", "reference", "paper − reference"], rows)
 
 
 def presets_words(results: Results) -> str:
     """How far the presets are apart on average over Table 1, by model."""
-    reference, paper = ({(c.line.dataset, c.line.model): c for c in curves("table1", n, results)} for n in PRESETS)
-    apart = {at: paper[at].picked.test - each.picked.test for at, each in reference.items() if at in paper}
+    both = _both("table1", results)
+    apart = {at: paper.picked.test - reference.picked.test for at, (reference, paper) in both.items()}
     if not apart:
         return "not recorded"
     by_model = {model: [value for at, value in apart.items() if at[1] == model] for model in MODELS}
     said = [f"{points_of(fmean(each))} for {MODELS[model]}" for model, each in by_model.items() if each]
     return f"{points_of(fmean(apart.values()))} points, {_listed(said)}"
+
+
+def _both(experiment: str, results: Results) -> dict[tuple[str, str], tuple[Curve, Curve]]:
+    """Both presets' lines by dataset and model, the reference first, where both are recorded."""
+    first, second = ({(c.line.dataset, c.line.model): c for c in curves(experiment, n, results)} for n in PRESETS)
+    return {at: (each, second[at]) for at, each in first.items() if at in second}
 
 
 def _gain(found: Curve) -> str:
@@ -227,7 +231,7 @@ def annealing(results: Results) -> str:
 
 
 def _listed(words: list[str]) -> str:
-    return ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1] if words else "not recorded"
+    return listed(words) or "not recorded"
 
 
 SENTENCES: dict[str, Callable[[Results], str]] = {

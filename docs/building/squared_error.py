@@ -3,14 +3,16 @@
 from statistics import fmean
 
 from building.against_paper import METHOD
-from building.recorded import MODELS, points_of
+from building.recorded import MODELS, curves, points_of
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS, listed
 from propreg.study.paper import paper_number
 from propreg.study.render import decimals
 from propreg.study.results import Results
 from propreg.study.table import Row, table_rows
+from propreg.study.telling import told, units_of
 
+METHOD_SQUARED = "preg-squared_error"
 SQUARED, PROBABILITIES = "reference, squared error", "reference, L2 of probabilities"
 APART = 1.0  # points by which the paper's numbers for two φ differ, to be named
 
@@ -26,16 +28,14 @@ def rows_of(results: Results, preset: str) -> dict[tuple[str, str], Row]:
 
 
 def gains(results: Results) -> str:
-    """Where it helps on all splits, and by how much; and where it does not."""
-    rows = rows_of(results, SQUARED)
-    known = {place: (row.difference, row.p_value) for place, row in rows.items()}
-    least = min((p for _, p in known.values() if p is not None), default=1.0)
+    """Where it helps on all splits, and by how much, of how many places."""
+    found = list(curves("table-phi", METHOD_SQUARED, results))
     better = [
-        f"{_where(place)} ({points_of(change)})"
-        for place, (change, p) in known.items()
-        if change is not None and p is not None and change > 0 and p <= least
+        f"a {MODELS[c.line.model]} on {DATASETS[c.line.dataset]} ({points_of(c.picked.difference.mean)})"
+        for c in found
+        if told(c.picked.difference, units_of(c.line)) == "better"
     ]
-    return f"{listed(better) or 'none'} of the {len(rows)} places that are recorded"
+    return f"{listed(better) or 'none'} of the {len(found)} places that are recorded"
 
 
 def in_the_paper(_: Results) -> str:
@@ -45,7 +45,7 @@ def in_the_paper(_: Results) -> str:
         apart = {
             dataset: one[0] - other[0]
             for dataset in DATASETS
-            if (one := paper_number("table-phi", model, "preg-squared_error", "preg", dataset)) is not None
+            if (one := paper_number("table-phi", model, METHOD_SQUARED, "preg", dataset)) is not None
             and (other := paper_number("table-phi", model, METHOD, "preg", dataset)) is not None
         }
         near = [abs(value) for value in apart.values() if abs(value) < APART]
@@ -70,10 +70,6 @@ def explained(results: Results) -> str:
     ]
     far, near = (decimals(value, 1) for value in apart)
     return f"{far} points from the paper's numbers instead of {near}, on average over the {len(both)} places with both"
-
-
-def _where(place: tuple[str, str]) -> str:
-    return f"a {MODELS[place[0]]} on {DATASETS[place[1]]}"
 
 
 SENTENCES = {"squared_gains": gains, "squared_in_the_paper": in_the_paper, "squared_explained": explained}

@@ -25,6 +25,7 @@ from propreg.study.results import Results
 
 METHODS = ("plain", "preg-reference", "preg-paper")
 USUAL = 140  # training nodes of the public split
+TICKS = (35, 70, 140, 300, 600, 1200)
 BELOW = -3.0  # points under the plain model that are still shown: with very few nodes P-reg takes far more away
 
 
@@ -97,7 +98,7 @@ def _panel(experiment: Experiment, results: Results, model: str, curves: dict[tu
         "test accuracy in %",
         (*drawn, *papers),
         x_scale="log",
-        x_ticks=(35, 70, 140, 300, 600, 1200),
+        x_ticks=TICKS,
         empty=lacking(words.model(model), results, lines_of(experiment, model=model)) if nothing else "",
     )
 
@@ -117,7 +118,7 @@ def _gain_panel(model: str, curves: dict[tuple[str, str], list[Place]]) -> Panel
         tuple(drawn),
         () if nothing else (Level("plain", "", 0.0),),
         x_scale="log",
-        x_ticks=(35, 70, 140, 300, 600, 1200),
+        x_ticks=TICKS,
         y_view=None if nothing else view_from(BELOW, drawn, [0.0]),
         empty=f"{words.model(model)}: no difference is recorded" if nothing else "",
     )
