@@ -50,7 +50,11 @@ class Adam:
             p.addcmul_(update, step_size.view(wide), value=-1)
 
     def _corrections(self, name: str) -> tuple[Tensor, Tensor]:
-        """The step sizes [R] and the root of the second moment's correction, by the steps of this parameter."""
+        """The step sizes [R] and the root of the second moment's correction, by the steps of this parameter.
+
+        Those of one that has missed some are made anew, which a recorded epoch could not do; the parameters of our own
+        models, the only ones that are recorded, never miss a step.
+        """
         if name not in self.missed:
             return self.step_size, self.root
         number = self.step_number - self.missed[name]

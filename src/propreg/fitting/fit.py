@@ -63,9 +63,9 @@ def fit(
 ) -> FitResult:
     """Train the plain model and P-reg at every strength over several splits and seeds, and pick μ on validation.
 
-    All runs train together: on a GPU tuning μ costs little more than one training, on two CPU cores its dozen strengths
-    cost about five. Strength 0, the plain model, is always among them: where it is best on validation, it is what you
-    get.
+    All runs train together: on a GPU tuning μ costs little more than one training, and on two CPU cores a dozen
+    strengths take about as long as five trainings. Strength 0, the plain model, is always among them: where it is best
+    on validation, it is what you get.
 
     Args:
         data: A PyG ``Data`` or what :func:`propreg.load_graph` read. Its own split is used where it has one. Edges are
