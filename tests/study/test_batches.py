@@ -1,8 +1,14 @@
 """Batches: the same whatever is missing, and members that one program can train."""
 
+import json
+from pathlib import Path
+
 from propreg.study.batches import cut, longest_first
 from propreg.study.choosing import choose
-from propreg.study.experiment import load_experiment
+from propreg.study.experiment import experiment_names, load_experiment
+from propreg.study.results import load_results
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def test_every_run_is_in_one_batch() -> None:
@@ -42,3 +48,22 @@ def test_ids_are_stable() -> None:
 def test_longest_first() -> None:
     costs = [batch.cost for batch in longest_first(cut(load_experiment("table1").lines))]
     assert costs == sorted(costs, reverse=True)
+
+
+def test_strengths_that_came_later_leave_the_batches_of_the_others_as_they_were() -> None:
+    batches = cut(choose(load_experiment("table1"), ["dataset=cora,model=gcn,method=label_smoothing"]))
+    strengths = [sorted({run.cell.strength for run in batch.runs}) for batch in batches]
+    assert [len(batch.runs) for batch in batches] == [300, 25]
+    assert 0.99 not in strengths[0]
+    assert strengths[1] == [0.99]
+
+
+def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> None:
+    """Else they could not be trained again bit for bit."""
+    lines = [line for name in experiment_names() for line in load_experiment(name).lines]
+    cells = {cell.text for line in lines for cell in line.cells}
+    made = {batch.id for name in experiment_names() for batch in cut(load_experiment(name).lines)}
+    recorded = [(text, batch) for text, _, _, _, batch in load_results(RESULTS).runs()]
+    assert len(recorded) > 90_000
+    lost = {json.loads(text)["method"]["name"] for text, batch in recorded if text in cells and batch not in made}
+    assert not lost

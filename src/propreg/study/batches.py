@@ -48,7 +48,7 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
     titles: dict[tuple[object, ...], tuple[str, int]] = {}
     for line in lines:
         for run in line.runs():
-            shared = _shared(run.cell)
+            shared = (*_shared(run.cell), run.cell.strength in line.method.later)
             if shared not in groups:
                 groups[shared] = {}
                 size = line.batch or batch_size(run.cell.model.name, run.cell.dataset)

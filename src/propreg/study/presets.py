@@ -1,7 +1,7 @@
 """What the names in an experiment mean: models, methods, grids, weight decay and batch sizes, from ``presets.toml``."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -14,7 +14,10 @@ from propreg.study.run import decimal
 
 @dataclass(frozen=True)
 class NamedMethod:
-    """A method as tables show it: the two columns ``method`` and ``preset``, and the grid of its strengths."""
+    """A method as tables show it: the two columns ``method`` and ``preset``, and the grid of its strengths.
+
+    ``later`` are those of the grid that came when the others had been trained.
+    """
 
     name: str
     method: str
@@ -22,6 +25,7 @@ class NamedMethod:
     grid: tuple[float, ...]
     settings: Method
     by_classes: bool = False
+    later: tuple[float, ...] = ()
 
     def on(self, classes: int) -> Method:
         """The engine's method on a graph with this many classes."""
@@ -56,7 +60,9 @@ def named_method(name: str) -> NamedMethod:
     found = known[name]
     settings = Method(**found.get("settings", {"name": found["method"]}))
     grid = named_grid(found["grid"]) if "grid" in found else (0.0,)
-    return NamedMethod(name, found["method"], found.get("preset", ""), grid, settings, found.get("by_classes", False))
+    later = _strengths(_presets()["later"].get(found.get("grid"), []))
+    by_classes = found.get("by_classes", False)
+    return NamedMethod(name, found["method"], found.get("preset", ""), grid, settings, by_classes, later)
 
 
 def named_grid(name: str) -> tuple[float, ...]:
@@ -64,7 +70,7 @@ def named_grid(name: str) -> tuple[float, ...]:
     known = _presets()["grids"]
     if name not in known:
         raise unknown("grid", name, known)
-    return tuple(sorted(decimal("strength", value) for value in known[name]))
+    return _strengths([*known[name], *_presets()["later"].get(name, [])])
 
 
 def weight_decay(dataset: str) -> float:
@@ -78,6 +84,10 @@ def batch_size(model: str, dataset: str) -> int:
     known = _presets()["batch"]
     mine = known.get(model, known)
     return int(mine.get(dataset, mine["default"]))
+
+
+def _strengths(values: Iterable[Any]) -> tuple[float, ...]:
+    return tuple(sorted(decimal("strength", value) for value in values))
 
 
 @cache
