@@ -15,7 +15,7 @@ from propreg.study.presets import named_grid, named_method
 from propreg.study.results import load_results
 
 RUNS = {
-    "table1": 57_750,
+    "table1": 59_325,
     "table-phi": 42_350,
     "table-standard-gcn-gat": 2_460,
     "fig-training-nodes": 7_150,
