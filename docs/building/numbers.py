@@ -4,12 +4,13 @@ A number that is not recorded is shown as a dash, or the sentence says so; nothi
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from building import against_paper, picture_words, squared_error
+from building import ablation, against_paper, picture_words, squared_error
 from building.recorded import MODELS, Curve, curve, curves, points_of, table
 from propreg.study.experiment import load_experiment
 from propreg.study.figures.words import DATASETS, listed
@@ -31,9 +32,11 @@ def substitutions(results: Path) -> dict[str, str]:
 
 def provenance(made_by: list[dict[str, Any]]) -> str:
     """Where the recorded runs were trained, and how long that took."""
-    devices = sorted({each["device"].partition(": ")[2] or each["device"] for each in made_by})
-    hours = sum(each["seconds"] for each in made_by) / 3600
-    return f"those recorded so far took {hours:.1f} hours on {_listed(devices)}"
+    seconds = Counter[str]()
+    for each in made_by:
+        seconds[each["device"].partition(": ")[2] or each["device"]] += each["seconds"]
+    hours = [f"{taken / 3600:.1f} hours on {device}" for device, taken in seconds.most_common()]
+    return f"those recorded so far took {_listed(hours)}"
 
 
 def traced(made_by: list[dict[str, Any]]) -> str:
@@ -43,7 +46,8 @@ def traced(made_by: list[dict[str, Any]]) -> str:
 
 
 def _all_sentences() -> dict[str, Callable[[Results], str]]:
-    return SENTENCES | against_paper.SENTENCES | squared_error.SENTENCES | picture_words.FROM_RECORDS
+    known = ablation.SENTENCES | against_paper.SENTENCES | squared_error.SENTENCES
+    return SENTENCES | known | picture_words.FROM_RECORDS
 
 
 def picked(results: Results) -> str:
@@ -178,58 +182,6 @@ def not_recorded(results: Results) -> str:
     return f"{have:,} of its {of:,} runs are recorded"
 
 
-FORKS = {
-    "preg-sym": "symmetric averaging",
-    "preg-loops": "self-loops",
-    "preg-sym_loops": "both of these",
-    "preg-two_passes": "a second pass",
-    "preg-reference": "all of these: the reference preset",
-    "preg-detach_self": "no gradient through the node's own side",
-    "preg-detach_neighbours": "no gradient through the neighbours' side",
-    "preg-paper_squared_error": "squared error",
-    "preg-paper_kl": "KL divergence",
-}
-
-
-def against_preset(results: Results, method: str) -> dict[str, float]:
-    """A GCN with a change of the paper preset against the preset itself, in points by dataset, each with its own μ.
-
-    Both pick from the same strengths, where the paper preset was trained with all that the change has.
-    """
-    base, changed = (
-        {c.line.dataset: c for c in curves("ablation", name, results) if c.line.model == "gcn" and not c.line.variant}
-        for name in ("preg-paper", method)
-    )
-    return {
-        name: each.picked.test - base[name].at(point.mu for point in each.points).picked.test
-        for name, each in changed.items()
-        if name in base
-    }
-
-
-def forks(results: Results) -> str:
-    """What each change of the paper preset does, as far as the ablation is recorded."""
-    rows = []
-    for method, name in FORKS.items():
-        apart = against_preset(results, method).values()
-        said = f"{points_of(fmean(apart))} points" if apart else "not recorded"
-        rows.append([name, said, f"{len(apart)} of {len(DATASETS)}"])
-    return table(["change", "GCN", "datasets"], rows)
-
-
-def annealing(results: Results) -> str:
-    """Whether annealing or a threshold does better than a constant μ, as far as it is recorded."""
-    said = []
-    for method, name in (("preg-annealed", "annealing"), ("preg-threshold_0_1", "a threshold of 0.1"),
-                         ("preg-threshold_0_5", "a threshold of 0.5")):  # fmt: skip
-        apart = [f"{points_of(change)} on {DATASETS[at]}" for at, change in against_preset(results, method).items()]
-        if apart:
-            said.append(f"{_listed(apart)} with {name}")
-    if not said:
-        return "Neither is in our records yet, so that we advise neither for nor against them."
-    return f"In our records so far the accuracy of a GCN, in points against a constant μ: {'; '.join(said)}."
-
-
 def _listed(words: list[str]) -> str:
     return listed(words) or "not recorded"
 
@@ -245,6 +197,4 @@ SENTENCES: dict[str, Callable[[Results], str]] = {
     "presets": presets,
     "presets_words": presets_words,
     "not_recorded": not_recorded,
-    "forks": forks,
-    "annealing": annealing,
 }

@@ -8,6 +8,7 @@ from propreg.study.experiment import Line, load_experiment
 from propreg.study.render import decimals
 from propreg.study.results import Results
 from propreg.study.table import pick
+from propreg.study.telling import told
 
 MODELS = {"gcn": "GCN", "gat": "GAT", "mlp": "MLP"}
 
@@ -48,8 +49,8 @@ class Curve:
 
     @property
     def helping(self) -> list[Point]:
-        """Where the 95 % interval of the difference lies above 0."""
-        return [point for point in self.points if point.difference.low > 0]
+        """Where the 95 % interval of the difference lies above 0 and all splits agree."""
+        return [point for point in self.points if told(point.difference) == "better"]
 
 
 def curve(line: Line, results: Results) -> Curve | None:

@@ -6,7 +6,7 @@ nodes; where there is one split, it is the seed.
 The interval is a percentile bootstrap, which is somewhat narrow where units are few: it can only rearrange the units
 that came. If units were normal, it would cover the truth about 84 times in 100 with five of them, 90 with ten, and
 near 95 only with many. So whoever calls a difference better or worse should ask more than that its interval leaves out
-0: :func:`propreg.study.telling.told` also asks that all units agree.
+0: :func:`propreg.study.telling.told` also asks for a small p-value.
 """
 
 import itertools
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 EXACT_UP_TO = 5  # units: 5⁵ = 3,125 resamples are enumerated; with more units this many are drawn:
 RESAMPLES = 10_000
 FLIPS_UP_TO = 16  # units: 2¹⁶ sign flips are enumerated
+SURE = 1 / 16  # p of a sign that may be told: the smallest that the paper's five splits can give
 Runs = NDArray[np.float64]
 
 

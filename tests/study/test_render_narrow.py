@@ -100,3 +100,17 @@ def test_columns_without_a_word_are_not_missed() -> None:
     text = to_terminal(TABLE, rows, 100)
     assert columns(text) == ["picked on", "strength", "accuracy", "95 % interval", "difference", "p", "won"]
     assert "Left out" not in text
+
+
+def test_a_model_on_a_dataset_has_one_block_though_an_experiment_comes_back_to_it() -> None:
+    for width in (80, 1000):
+        text = to_terminal(TABLE, [PLAIN, LITTLE, BEST], width)
+        assert text.count("gcn on cora\n") == text.count("gat on cora\n") == 1
+        assert text.index("preg (paper)") > text.index("confidence_penalty")
+    wide = to_text(TABLE, [Row(**(vars(row) | {"paper_mean": None, "verdict": ""})) for row in (PLAIN, BEST)])
+    assert " won\n" in wide, "nothing stands in the columns after it"
+
+
+def test_an_end_of_the_grid_is_marked() -> None:
+    assert "  0.5*  " in to_text(TABLE, [Row(**(vars(BEST) | {"at_end": True}))])
+    assert "0.5*" not in to_text(TABLE, [BEST])

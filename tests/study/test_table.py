@@ -192,3 +192,12 @@ def test_nothing_to_read_is_said(tmp_path: Path) -> None:
         load_results(tmp_path / "none")
     with pytest.raises(StudyError, match="holds no exported runs"):
         load_results(tmp_path)
+
+
+def test_a_strength_at_an_end_of_its_grid_is_known() -> None:
+    line = choose(load_experiment("table1"), ["dataset=cora,model=gcn,method=preg-paper"])[0]
+    for at, end in ((0.05, True), (0.5, False), (1.0, True)):
+        counts = {cell.strength: [900 if cell.strength == at else 500] * 5 for cell in line.cells} | {0.0: [400] * 5}
+        picked, best = line_rows(line, "", _results(line, counts, counts))
+        assert (picked.strength, picked.at_end, best.at_end) == (at, end, end)
+    assert "at_end" not in COLUMNS

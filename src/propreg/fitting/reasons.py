@@ -9,7 +9,8 @@ import numpy as np
 from propreg.data.graph import Graph, Split
 from propreg.data.stats import homophily, isolated
 from propreg.fitting.methods import METHODS
-from propreg.fitting.verdict import SURE, Verdict
+from propreg.fitting.verdict import Verdict
+from propreg.statistics import SURE
 
 if TYPE_CHECKING:
     from propreg.fitting.result import FitResult

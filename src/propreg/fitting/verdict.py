@@ -7,12 +7,10 @@ import numpy as np
 
 from propreg.fitting.choosing import Scores, choose, matched
 from propreg.fitting.methods import METHODS
-from propreg.statistics import Difference, Summary, paired, summarise
+from propreg.statistics import SURE, Difference, Summary, paired, summarise
 
 if TYPE_CHECKING:
     from propreg.fitting.result import FitResult
-
-SURE = 1 / 16  # the smallest p that the paper's five splits can give
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 import csv
 import io
-import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from propreg.study.experiment import Experiment
 from propreg.study.paper import MARGIN
@@ -33,10 +32,13 @@ NOTES = (
     "With five splits such an interval is somewhat narrow: it covers nearer 85 % than 95 % of the time if splits were "
     "normal.",
     "Strengths are picked on mean validation accuracy; best on test, as the paper's numbers seem to be, stands beside. "
-    "Where an experiment has one strength only, it is fixed: nothing was picked.",
-    "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits, which with "
-    "five splits cannot go below 1/16; won: the share of paired runs that are better. Better or worse can be told only "
-    "where the interval of the difference leaves out 0 and all splits agree (p at its smallest).",
+    "Where an experiment has one strength only, it is fixed: nothing was picked. *: the smallest or largest that was "
+    "tried, beyond which there may be a better one.",
+    "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits (over seeds "
+    "where there is one split), which with five splits cannot go below 1/16; won: the share of paired runs that are "
+    "better. Better or worse can be told only where the interval of the difference leaves out 0 and p is at most 1/16, "
+    "which five splits give where all of them agree. Of a row that is best on test neither can be trusted: it was "
+    "chosen by that test accuracy.",
     f"Verdict: reproduced where the difference to the paper is surely within ±{MARGIN:g} point, higher or lower where "
     "it is not and is surely not 0, else cannot tell; incomplete where runs are missing. A method may add less than "
     "that margin: an accuracy that is reproduced is not yet a gain that is.",
@@ -72,18 +74,26 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def to_text(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """Blocks of a model on a dataset, with everything that the CSV has."""
-    blocks = []
-    for (model, dataset), members in itertools.groupby(rows, key=lambda row: (row.model, row.dataset)):
-        blocks.append((f"{model} on {dataset}", [cells(row) for row in members]))
-    widths = [max(len(line[i]) for _, lines in blocks for line in [HEAD, *lines]) for i in range(len(HEAD))]
+    """Blocks of a model on a dataset, with all that the CSV has; columns in which nothing stands are left out."""
+    found = {title: [cells(row) for row in members] for title, members in blocks(rows).items()}
+    every = [line for lines in found.values() for line in lines]
+    there = [i for i in range(len(HEAD)) if any(line[i] for line in every)]
+    widths = {i: max(len(line[i]) for line in [HEAD, *every]) for i in there}
     out = [experiment.title, ""]
-    for title, lines in blocks:
+    for title, lines in found.items():
         out.append(title)
-        padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in [HEAD, *lines]]
+        padded = [[line[i].ljust(width) for i, width in widths.items()] for line in [HEAD, *lines]]
         out += [("  " + "  ".join(line)).rstrip() for line in padded]
         out.append("")
     return "\n".join([*out, *NOTES]) + "\n"
+
+
+def blocks(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of each model on each dataset, under its title; an experiment may come back to one."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(f"{row.model} on {row.dataset}", []).append(row)
+    return found
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -94,7 +104,7 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         name,
         PICKED[row.selection],
-        "" if row.selection == "none" else f"{row.strength:g}",
+        "" if row.selection == "none" else f"{row.strength:g}{'*' * row.at_end}",
         spread(row.mean, row.std),
         f"{decimals(row.low)} … {decimals(row.high)}",
         decimals(row.difference, sign=True),

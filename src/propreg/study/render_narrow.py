@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 
 from propreg.study.experiment import Experiment
-from propreg.study.render import HEAD, NOTES, cells, to_text
+from propreg.study.render import HEAD, NOTES, blocks, cells, to_text
 from propreg.study.table import Row
 
 GOES_FIRST = ("won", "p", "95 % interval", "paper", "strength", "difference")
@@ -26,11 +26,9 @@ def to_terminal(experiment: Experiment, rows: Sequence[Row], width: int) -> str:
     there = [name for name in HEAD[1:] if any(line[name] for line in named)]
     widths = _fitting({name: max(len(name), *(len(line[name]) for line in named)) for name in there}, width)
     out = [_filled(experiment.title, width), ""]
-    for (model, dataset), block in itertools.groupby(
-        zip(rows, named, strict=True), key=lambda pair: (pair[0].model, pair[0].dataset)
-    ):
-        out += [f"{model} on {dataset}", _line({name: name for name in widths}, widths)]
-        for method, lines in itertools.groupby((line for _, line in block), key=lambda line: line["method"]):
+    for title, block in blocks(rows).items():
+        out += [title, _line({name: name for name in widths}, widths)]
+        for method, lines in itertools.groupby(map(_named, block), key=lambda line: line["method"]):
             out += [f"  {method}", *(_line(line, widths) for line in lines)]
         out.append("")
     if left_out := [name for name in there if name not in widths]:

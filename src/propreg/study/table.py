@@ -24,6 +24,7 @@ class Row:
     ``p_value`` are those to the plain model on the same splits and seeds. ``verdict`` is that on the paper's number, or
     says how many runs are there of an incomplete line. ``won`` is the share of runs better than the plain one of the
     same split and seed, ``failed`` the number of runs whose loss became NaN; they count with what they had reached.
+    ``at_end`` says that the strength is the smallest or largest that was tried.
     """
 
     model: str
@@ -44,9 +45,10 @@ class Row:
     verdict: str
     won: float | None = None
     failed: int = 0
+    at_end: bool = False
 
 
-COLUMNS = tuple(each.name for each in fields(Row))[:-2]
+COLUMNS = tuple(each.name for each in fields(Row))[:-3]
 """Those of the CSV, which scripts rely on."""
 
 
@@ -106,6 +108,7 @@ def _row(line: Line, paper: str, results: Results, selection: str, place: int, a
         verdict="" if number is None else verdict(test, number[0]),
         won=None if difference is None else difference.won,
         failed=results.failed(cell, line.splits, line.seeds),
+        at_end=len(line.cells) > 1 and place in (0, len(line.cells) - 1),
     )
 
 

@@ -2,27 +2,23 @@
 
 from typing import Literal
 
-from propreg.statistics import Difference
+from propreg.statistics import SURE, Difference
 from propreg.study.experiment import Line
 
 Told = Literal["better", "worse", "cannot be told"]
 
 
-def told(apart: Difference, units: int) -> Told:
+def told(apart: Difference) -> Told:
     """What may be said of a difference's sign.
 
     An interval from five splits is somewhat narrow, see :mod:`propreg.statistics`. So it is not enough that it leaves
-    out 0: the sign-flip test must also be as sure as it can be with so many units, which it is where all of them agree.
-
-    Args:
-        apart: The paired difference.
-        units: How many splits it is of, or seeds where there is one split: see :func:`units_of`.
+    out 0: the sign-flip test must also give at most 1/16, which five splits do where all agree, and fewer never.
 
     Example:
-        >>> told(Difference(1.0, 0.5, 1.5, 2 / 32, 0.9), 5), told(Difference(1.0, 0.1, 1.5, 4 / 32, 0.9), 5)
+        >>> told(Difference(1.0, 0.5, 1.5, 2 / 32, 0.9)), told(Difference(1.0, 0.1, 1.5, 4 / 32, 0.9))
         ('better', 'cannot be told')
     """
-    if apart.low <= 0 <= apart.high or apart.p_value > 2.0 ** (1 - units) * (1 + 1e-9):
+    if apart.low <= 0 <= apart.high or apart.p_value > SURE * (1 + 1e-9):
         return "cannot be told"
     return "better" if apart.mean > 0 else "worse"
 

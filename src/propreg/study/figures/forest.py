@@ -18,6 +18,7 @@ from propreg.study.figures.measured import (
 from propreg.study.figures.parts import Figure, Level, Panel, Series, number
 from propreg.study.paper import paper_number
 from propreg.study.results import Results
+from propreg.study.telling import told
 
 METHODS = ("preg-reference", "preg-paper", "label_smoothing", "confidence_penalty-paper", "laplacian-mean")
 """The paper's definitions; the table has the other forms too."""
@@ -42,7 +43,7 @@ def forest(results: Results) -> Figure:
         "What regularisers add to the plain model: test accuracy, random splits",
         "Difference of test accuracy to the plain model on the same splits and seeds, strength picked on validation.",
         f"Dot and bar: mean of {behind(experiment.lines[0])} and its 95 % interval; ◇: the "
-        "difference of the paper's means, whose strengths seem to be picked on test.",
+        f"difference of the paper's means, whose strengths seem to be picked on test. {words.SURELY}",
         "P-reg improves GCN, GAT and MLP on almost all datasets, and more than the other regularisers do.",
         said(sentence for model in MODELS for sentence in _found(model, datasets, gains, chosen)),
         all_lacking(
@@ -127,12 +128,12 @@ def _found(model: str, datasets: list[str], gains: dict[tuple[str, str, str], Di
         mine = {d: gains[model, d, name] for d in datasets if (model, d, name) in gains}
         if not mine:
             continue
-        surely = sum(each.low > 0 for each in mine.values())
-        harms = [words.dataset(d) for d, each in mine.items() if each.high < 0]
+        surely = sum(told(each) == "better" for each in mine.values())
+        harms = [words.dataset(d) for d, each in mine.items() if told(each) == "worse"]
         means = [each.mean for each in mine.values()]
         out.append(
-            f"{words.model(model)} + {words.method(name)}: {words.from_to(means)} points, interval above "
-            f"0 on {surely} of {len(mine)} datasets" + (f", below on {words.listed(harms)}." if harms else ".")
+            f"{words.model(model)} + {words.method(name)}: {words.from_to(means)} points, surely better on "
+            f"{surely} of {len(mine)} datasets" + (f", surely worse on {words.listed(harms)}." if harms else ".")
         )
     ahead = _ahead(model, datasets, chosen)
     return out + ([ahead] if ahead else [])
@@ -146,14 +147,14 @@ def _ahead(model: str, datasets: list[str], chosen: Chosen) -> str:
         apart = [paired(mine.test, other.test) for other in others if mine is not None and other is not None]
         if len(apart) == len(BASELINES):
             won[d] = all(each.mean > 0 for each in apart)
-            surely += all(each.low > 0 for each in apart)
+            surely += all(told(each) == "better" for each in apart)
     if not won:
         return ""
     unlike = [words.dataset(d) for d, mine in won.items() if mine != _paper_ahead(model, d)]
     agrees = words.agrees(not unlike, len(won) == len(datasets)) + (f" of {words.listed(unlike)}" if unlike else "")
     return (
         f"{words.model(model)}: {words.method(METHODS[0])} is ahead of all {len(BASELINES)} baselines on "
-        f"{sum(won.values())} of {len(won)} datasets, with intervals above 0 on {surely}, {agrees}."
+        f"{sum(won.values())} of {len(won)} datasets, surely on {surely}, {agrees}."
     )
 
 

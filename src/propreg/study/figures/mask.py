@@ -19,6 +19,7 @@ from propreg.study.figures.measured import (
 from propreg.study.figures.parts import Figure, Panel, Series, number
 from propreg.study.paper import paper_number
 from propreg.study.results import Results
+from propreg.study.telling import told
 
 METHOD = "preg-reference"
 NEAR = 0.9  # of the gain at α = 1: what we call most of it
@@ -37,7 +38,8 @@ def mask(results: Results) -> Figure:
         "to all; masks are nested per split and seed, and μ is fixed.",
         f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; ◇: the paper's "
         "Table 1, plain (α = 0) and with P-reg (α = 1). A line is broken where runs are missing; "
-        f"μ beside a name: {' / '.join(words.model(m) for m in models)}.",
+        f"μ beside a name: {' / '.join(words.model(m) for m in models)}. The term is a mean over the nodes it acts "
+        f"on, as in the paper: the fewer they are, the more each counts. {words.SURELY}",
         "accuracy generally rises with α and then becomes stable, on all datasets.",
         said(sentence for model in models for sentence in _found(model, datasets, curves)),
         all_lacking(
@@ -107,22 +109,22 @@ def _found(model: str, datasets: list[str], curves: dict[tuple[str, str], list[P
     if not gains:
         return []
     better = [d for d, found in gains.items() if found.mean > 0]
-    surely = [d for d, found in gains.items() if found.low > 0]
-    worse = [d for d, found in gains.items() if found.high < 0]
+    surely = [d for d, found in gains.items() if told(found) == "better"]
+    worse = [d for d, found in gains.items() if told(found) == "worse"]
     best = max(gains, key=lambda d: gains[d].mean)
     text = (
-        f"{name}: all nodes (α = 1) beat none on {len(better)} of {len(gains)} datasets, with an interval above 0 on "
+        f"{name}: all nodes (α = 1) beat none on {len(better)} of {len(gains)} datasets, surely on "
         f"{len(surely)}, the most on {words.dataset(best)}, {words.points(gains[best])}"
     )
     if worse:
-        text += f"; the interval lies below 0 on {words.listed([words.dataset(d) for d in worse])}"
+        text += f"; they are surely worse on {words.listed([words.dataset(d) for d in worse])}"
     out = [text + f", {words.agrees(len(better) == len(gains), len(gains) == len(datasets))}."]
     whole = [d for d in surely if all(place.mean is not None for place in curves[d, model])]
     if whole:
         early = {d: _reached(curves[d, model]) for d in whole}
         few = sorted(early.values())
         out.append(
-            f"{name}: where the interval is above 0 and every α recorded ({len(whole)} of {len(surely)} datasets), "
+            f"{name}: where they surely do and every α is recorded ({len(whole)} of {len(surely)} datasets), "
             f"{100 * NEAR:.0f} % of the gain is there at α = {few[0]:g}"
             + (f" to {few[-1]:g}" if few[-1] > few[0] else "")
             + f" (middle {few[len(few) // 2]:g}), after which more nodes change little."

@@ -27,6 +27,9 @@ METHODS = {
 }
 
 
+SURELY = "Surely: the 95 % interval of the paired difference leaves out 0, and all splits agree."
+
+
 def model(name: str) -> str:
     """A model's name for people."""
     return MODELS.get(name, name)
