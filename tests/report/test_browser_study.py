@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from propreg.study.experiment import load_experiment
-from propreg.study.run import Run
 from report.looking import DESKTOP, PHONE, Scheme, Started, Watched, looking, scroll_through
 
 
@@ -151,97 +149,6 @@ def test_a_fixed_strength_is_shown_once_whatever_is_chosen(page: Page) -> None:
     assert page.locator("dialog option").all_inner_texts() == ["μ = 0.5"]
 
 
-def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
-    cell = page.locator("#table1 tr[data-method=preg][data-pick=validation] td button").first
-    cell.focus()
-    page.keyboard.press("Enter")
-    dialog = page.locator("dialog")
-    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (reference) on Cora")
-    expect(dialog.locator(".facts")).to_contain_text("μ = 0.4")
-    expect(dialog).to_contain_text(": better. It is better in")
-    (line,) = [
-        each
-        for each in load_experiment("table1").lines
-        if (each.dataset, each.model, each.method.name) == ("cora", "gcn", "preg-reference")
-    ]
-    runs = dialog.locator("tbody tr")
-    expect(runs).to_have_count(25)
-    place = [mu.strength for mu in line.cells].index(0.4)
-    key = Run(line.cells[place], 0, 1).key
-    second = runs.nth(1)
-    assert second.locator("code").get_attribute("title") == key
-    assert second.locator("th").inner_text() == "0"
-    assert second.locator("td").first.inner_text() == "1"
-    page.keyboard.press("Escape")
-    expect(dialog).to_be_hidden()
-    assert page.evaluate("document.activeElement.dataset.line") == cell.get_attribute("data-line")
-
-
-def test_the_curve_marks_both_picks_and_gives_values(page: Page) -> None:
-    page.locator("#table1 tr[data-method=preg][data-pick=validation] td button").first.click()
-    dialog = page.locator("dialog")
-    expect(dialog.locator(".plot svg")).to_be_visible()
-    marks = dialog.locator(".plot .mark").all_text_contents()
-    assert marks[0] == "picked on validation: μ = 0.4"
-    assert len(marks) <= 2
-    expect(dialog.locator(".band").first).to_be_attached()
-    plot = dialog.locator(".plot")
-    plot.focus()
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    expect(dialog.locator(".readout")).to_contain_text(re.compile(r"strength μ 0\.1.* to .*"))
-    page.keyboard.press("ArrowDown")
-    expect(dialog.locator(".readout")).to_contain_text("validation accuracy")
-    page.keyboard.press("ArrowUp")
-    page.keyboard.press("End")
-    page.keyboard.press("Enter")
-    expect(dialog.locator("#which-mu")).to_have_value("19")
-    expect(dialog.locator("caption").last).to_contain_text("at μ = 1")
-
-
-def test_runs_sort_inside_the_dialog(page: Page) -> None:
-    page.locator(".square").first.click()
-    head = page.locator("dialog th", has_text="test %")
-    head.get_by_role("button").click()
-    assert head.get_attribute("aria-sort") == "descending"
-    column = page.locator("dialog tbody tr td:nth-child(4)").all_inner_texts()
-    assert [float(each) for each in column] == sorted(map(float, column), reverse=True)
-    expect(page.locator("dialog [role=status]")).to_have_text("Sorted by test %, descending.")
-
-
-def test_what_is_missing_says_so_in_its_dialog(page: Page) -> None:
-    page.locator("#table1 tr[data-model=gat] td button").first.click()
-    dialog = page.locator("dialog")
-    expect(dialog).to_contain_text("0 of 25 runs are recorded, nothing is filled in")
-    expect(dialog.locator("code").last).to_contain_text("propreg reproduce table1 --only dataset=cora,model=gat")
-    page.get_by_role("button", name="Close").click()
-    expect(dialog).to_be_hidden()
-
-
-def test_nodes_of_the_cloud_are_named_on_hover(page: Page) -> None:
-    page.locator("#fig-tsne .charts").scroll_into_view_if_needed()
-    plot = page.locator("#fig-tsne .plot").first
-    plot.scroll_into_view_if_needed()
-    expect(plot.locator("svg")).to_be_visible()
-    box = plot.bounding_box()
-    assert box is not None
-    words = ""
-    for share in (0.15, 0.5, 0.85):
-        page.mouse.move(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
-        words += page.locator("#fig-tsne .tip").first.inner_text()
-    assert re.search(r"node \d+\s*class [012]", words)
-
-
-def test_series_can_be_hidden(page: Page) -> None:
-    page.locator("#fig-strength .charts").scroll_into_view_if_needed()
-    expect(page.locator("#fig-strength .plot svg").first).to_be_visible()
-    button = page.locator("#fig-strength .legend button").first
-    before = page.locator("#fig-strength .panel >> nth=0").locator(".series").count()
-    button.click()
-    assert button.get_attribute("aria-pressed") == "false"
-    assert page.locator("#fig-strength .panel >> nth=0").locator(".series").count() == before - 1
-
-
 def test_a_table_becomes_a_list_that_sorts_by_every_number(page: Page) -> None:
     page.locator("#table1 .switch label", has_text="as a list").click()
     table = page.locator("#table1 table.list")
@@ -298,13 +205,6 @@ def test_the_skip_link_comes_first_and_the_focus_is_seen(page: Page) -> None:
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-
-
-def test_without_a_decompressor_the_tables_stay_and_the_reason_is_said(started: Started, study_file: Path) -> None:
-    with looking(started, study_file) as watched:
-        watched.page.evaluate("delete window.DecompressionStream")
-        watched.page.locator(".square").first.click()
-        expect(watched.page.locator("dialog")).to_contain_text("a browser from 2023 or later can")
 
 
 def test_without_scripts_the_tables_are_there(started: Started, study_file: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from propreg.report.names import number
 from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
 from propreg.report.study import collect, study_names
 from propreg.report.study_html import page_of, provenance, study_page
@@ -50,7 +51,7 @@ def test_tables_hold_the_numbers_of_the_rows(page: Reading, results: Results) ->
             assert f"{row.mean:.2f} ± {row.std:.2f}" in page.text
             assert f"{row.low:.2f} to {row.high:.2f}" in page.text
         if row.difference is not None:
-            assert f"{row.difference:+.2f}".replace("-", "−") in page.text
+            assert number(row.difference, sign=True) in page.text
         assert row.paper_mean is not None
         assert f"paper {row.paper_mean:.2f} ± {row.paper_std:.2f}" in page.text
 
@@ -110,8 +111,8 @@ def test_squares_show_the_difference_and_the_papers(results: Results) -> None:
     (citeseer,) = [each for each in first.squares if (each.row.model, each.row.dataset) == ("gcn", "citeseer")]
     assert citeseer.tone.startswith("loss-")
     assert (len(first.known), first.better, first.worse) == (2, 1, 1)
-    assert help_words(first, 1).startswith("pair of model and dataset more accurate with P-reg than without, 1 less.")
-    assert "19 more of Table 1 are not recorded yet" in help_words(first, 1)
+    assert "(preset reference), from which the paper’s numbers come; 1 less accurate." in help_words(first)
+    assert "19 more of Table 1 are not recorded yet" in help_words(first)
 
 
 def test_every_printed_number_is_counted_once(results: Results) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from propreg.report.names import dataset_name, model_name
+from propreg.report.rule import rule_words
 from propreg.report.study import Place, Section, Study
 from propreg.statistics import Difference
 from propreg.study.paper import paper_number
@@ -12,6 +13,10 @@ from propreg.study.presets import named_model
 from propreg.study.table import Row
 
 VERDICTS = ("reproduced", "higher", "lower", "cannot tell", "not recorded")
+FORMS = {
+    "reference": "in the official code’s form (preset reference), from which the paper’s numbers come",
+    "paper": "with the paper’s formula (preset paper), the library’s default",
+}
 Printed = tuple[object, ...]
 _STEPS = (0.5, 1.5, 3.0)  # points: where the tint of a difference becomes stronger
 
@@ -60,6 +65,11 @@ class Matrix:
         return [square.apart for square in self.squares if square.apart is not None]
 
     @property
+    def rule(self) -> str:
+        """When better or worse is said here."""
+        return rule_words(self.squares[0].place.line)
+
+    @property
     def better(self) -> int:
         """Where P-reg is more accurate, as far as that can be told."""
         return sum(square.told == "better" for square in self.squares)
@@ -98,7 +108,7 @@ def matrices(study: Study) -> list[Matrix]:
     section = study.section("table1")
     if section is None:
         return []
-    found = [_matrix(section, preset) for preset in ("reference", "paper")]
+    found = [_matrix(section, preset) for preset in FORMS]
     return [matrix for matrix in found if matrix.squares]
 
 
@@ -117,15 +127,10 @@ def add_up(all_of_them: Iterable[Tally]) -> dict[str, int]:
     return dict(total)
 
 
-def help_words(matrix: Matrix | None, wanted: int) -> str:
-    """Whether P-reg helps, as far as the record goes."""
-    if matrix is None or not matrix.known:
-        return f"Nothing of Table 1 is recorded, so it cannot be told: 0 of {wanted:,} runs."
+def help_words(matrix: Matrix) -> str:
+    """Which P-reg this is, and what became of the pairs that it does not make more accurate."""
     known, unsure = len(matrix.known), len(matrix.known) - matrix.better - matrix.worse
-    words = [
-        f"{'pair' if matrix.better == 1 else 'pairs'} of model and dataset more accurate with P-reg than without, "
-        f"{matrix.worse or 'none'} less."
-    ]
+    words = [f"{FORMS[matrix.preset]}; {matrix.worse or 'none'} less accurate."]
     if unsure:
         words.append(f"For {unsure} it cannot be told.")
     if len(matrix.squares) > known:

@@ -13,7 +13,7 @@ from propreg.report.run_numbers import explained, headline, numbers_of
 from propreg.report.run_pictures import run_pictures
 from propreg.report.run_record import RunRecord, read_run
 
-SCRIPTS = ("dom.js", "data.js", "sort.js", "axes.js", "marks.js", "chart.js", "figures.js", "run.js")
+SCRIPTS = ("dom.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "figures.js", "run.js")
 CLASSES = 40  # more than this are no table that anyone reads
 MISTAKES = 12
 LISTED = 50_000  # runs: more would make the page too large

@@ -8,10 +8,7 @@ import numpy as np
 from propreg.fitting.choosing import matched
 from propreg.report.names import method_name, number, strength
 from propreg.report.run_record import RunRecord
-from propreg.statistics import Difference, Runs, Summary, paired, summarise
-
-SURE = 1 / 16
-"""The smallest p that five splits can give: what ``propreg run`` asks for before it says that something helps."""
+from propreg.statistics import SURE, Difference, Runs, Summary, paired, summarise
 
 Kind = Literal["helps", "not chosen", "does not help", "harms", "cannot tell"]
 

@@ -6,12 +6,13 @@ from typing import Any
 
 from propreg.report.grids import Grids
 from propreg.report.names import line_name
+from propreg.report.rule import rule_words, units_words
 from propreg.statistics import Difference, paired
 from propreg.study.counting import count_runs
 from propreg.study.experiment import Experiment, Line, experiment_names, load_experiment
 from propreg.study.results import Results
 from propreg.study.table import Row, line_rows
-from propreg.study.telling import Told, told, units_of
+from propreg.study.telling import Told, told
 
 LEFT_OUT = ("digits-smoke",)
 """Experiments that are no part of the paper."""
@@ -34,7 +35,7 @@ class Place:
 
     def told(self, apart: Difference | None) -> Told:
         """What may be said of one of its differences."""
-        return "cannot be told" if apart is None else told(apart, units_of(self.line))
+        return "cannot be told" if apart is None else told(apart)
 
     def row(self, selection: str) -> Row | None:
         """The row of this selection, if the line has one."""
@@ -57,6 +58,11 @@ class Section:
     def recorded(self) -> tuple[int, int]:
         """Complete lines, and all lines."""
         return sum(place.rows[0].mean is not None for place in self.places), len(self.places)
+
+    @property
+    def printed(self) -> bool:
+        """Whether the paper prints a number for one of its lines."""
+        return any(place.rows[0].paper_mean is not None for place in self.places)
 
 
 @dataclass(frozen=True)
@@ -135,6 +141,8 @@ def _packed_line(place: Place, experiment: Experiment, grids: Grids) -> dict[str
         "plain": grids.place(line.cells[0].plain, line),
         "rows": [_packed_row(place, *pair) for pair in zip(place.rows, place.apart, strict=True)],
         "of": place.runs_of,
+        "units": units_words(line),
+        "rule": rule_words(line),
     }
 
 

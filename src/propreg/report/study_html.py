@@ -14,12 +14,13 @@ from propreg.report.payload import packed, script_json
 from propreg.report.pictures import find_tsne, pictures
 from propreg.report.study import Section, collect, study_names
 from propreg.report.wide import SIGNS, choices, widen
+from propreg.study.forks import fork_findings
 from propreg.study.render import NOTES
 from propreg.study.results import Results, load_results
 from propreg.study.tsne_record import TsneRecord
 
 SCRIPTS = (
-    "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "marks.js", "chart.js", "filters.js", "list.js",
+    "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
     "curve.js", "details.js", "figures.js", "study.js",
 )  # fmt: skip
 
@@ -51,7 +52,8 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             "tables": tables,
             "figures": figures,
             "matrices": squares,
-            "help_words": help_words(squares[0] if squares else None, study.wanted),
+            "helped": [(each, help_words(each)) for each in squares if each.known],
+            "findings": {"ablation": fork_findings(results)},
             "tallies": tallied,
             "signs": SIGNS,
             "held": held,
@@ -97,7 +99,14 @@ def _about(section: Section) -> dict[str, str]:
     """Words for a section; one that has none is known by its title."""
     known = _texts().get(section.name, {})
     title = section.experiment.title
-    return {"short": title.split(":")[0], "ask": "", "about": "", "reading": ""} | known | {"title": title}
+    words = (
+        {"short": title.split(":")[0], "ask": "", "about": "", "found": "", "reading": ""} | known | {"title": title}
+    )
+    strengths = [len(place.line.cells) for place in section.places if len(place.line.cells) > 1]
+    ends = {"most": str(max(strengths, default=0)), "least": str(min(strengths, default=0))}
+    for name, value in ends.items():
+        words["reading"] = words["reading"].replace(f"{{{name}}}", value)
+    return words
 
 
 @cache

@@ -37,6 +37,19 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Blank:
+    """A place of the table that has no entry, and why."""
+
+    why: str
+    asked: bool
+    place: None = None
+
+
+NOT_ASKED = Blank("not part of the experiment", asked=False)
+NOT_THERE = Blank("not all runs are recorded", asked=True)
+
+
+@dataclass(frozen=True)
 class WideRow:
     """A model with a method, at a way of picking the strength."""
 
@@ -44,7 +57,7 @@ class WideRow:
     method: str
     selection: str
     label: str
-    entries: tuple[Entry | None, ...]
+    entries: tuple[Entry | Blank, ...]
 
     @property
     def model_label(self) -> str:
@@ -64,6 +77,11 @@ class WideTable:
     datasets: tuple[tuple[str, str], ...]
     rows: tuple[WideRow, ...]
 
+    @property
+    def gaps(self) -> bool:
+        """Whether a place is no part of the experiment."""
+        return any(entry is NOT_ASKED for row in self.rows for entry in row.entries)
+
 
 def widen(section: Section) -> WideTable:
     """The lines of an experiment side by side; models keep the order in which they come."""
@@ -77,8 +95,15 @@ def widen(section: Section) -> WideTable:
     # Not simply in the order they are met: where the first dataset lacks runs, its best-on-test row is met late.
     models = list(dict.fromkeys(key[0] for key in found))
     labels = list(dict.fromkeys((key[0], key[2]) for key in found))
+    asked = {(place.line.model, place.label, place.line.dataset) for place in section.places}
     rows = [
-        WideRow(model, method, selection, label, tuple(entries.get(name) for name in datasets))
+        WideRow(
+            model,
+            method,
+            selection,
+            label,
+            tuple(entries.get(name, NOT_THERE if (model, label, name) in asked else NOT_ASKED) for name in datasets),
+        )
         for (model, method, label, selection), entries in found.items()
     ]
     rows.sort(key=lambda r: (models.index(r.model), labels.index((r.model, r.label)), list(PICKS).index(r.selection)))

@@ -17,7 +17,7 @@ function ticksOf(scale, wanted) {
   if (scale.log) {
     const powers = [Math.ceil(Math.log10(scale.low) - 1e-9), Math.floor(Math.log10(scale.high) + 1e-9)];
     const step = Math.max(1, Math.ceil((powers[1] - powers[0] + 1) / wanted));
-    for (let power = powers[0]; power <= powers[1]; power += step) found.push(10 ** power);
+    for (let power = powers[0]; power <= powers[1]; power += step) found.push(Number(`1e${power}`));
     return found;
   }
   const count = (each) => Math.floor(scale.high / each + 1e-9) - Math.ceil(scale.low / each - 1e-9) + 1;
@@ -27,6 +27,12 @@ function ticksOf(scale, wanted) {
     found.push(Number((i * step).toPrecision(12)));
   }
   return found;
+}
+
+// Labels of ticks, written alike: on a logarithmic axis either all as powers of ten or none.
+function tickTexts(ticks, log) {
+  const powers = log && ticks.some((tick) => /10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]/.test(strength(tick)));
+  return ticks.map((tick) => (powers ? power(tick) : strength(tick).replace('-', '−')));
 }
 
 function known(values) {
@@ -49,12 +55,13 @@ function extent(view, values, log, air = 0.06) {
 function frame(svg, panel, box, x, y) {
   const wide = box.right - box.left;
   const across = panel.x_ticks.length ? panel.x_ticks : ticksOf(x, Math.max(3, Math.min(6, Math.floor(wide / 48))));
+  const texts = tickTexts(across, x.log);
   let lastEnd = -Infinity;
-  for (const tick of across) {
+  for (const [i, tick] of across.entries()) {
     const at = x(tick);
     if (at < box.left - 0.5 || at > box.right + 0.5) continue;
     svg.append(drawn('line', { class: 'grid', x1: at, x2: at, y1: box.top, y2: box.bottom }));
-    const text = strength(tick).replace('-', '−');
+    const text = texts[i];
     const half = text.length * 3.4;
     if (at - half < lastEnd) continue; // labels that would touch are left out
     lastEnd = at + half + 6;
@@ -69,7 +76,8 @@ function frame(svg, panel, box, x, y) {
       }
     });
   } else {
-    for (const tick of ticksOf(y, Math.max(3, Math.floor((box.bottom - box.top) / 36)))) {
+    // Labels 26 pixels apart can be read, and a low picture needs as many as that: one tick is no axis.
+    for (const tick of ticksOf(y, Math.max(3, Math.min(7, Math.floor((box.bottom - box.top) / 26))))) {
       svg.append(drawn('line', { class: 'grid', x1: box.left, x2: box.right, y1: y(tick), y2: y(tick) }));
       const text = strength(tick).replace('-', '−');
       svg.append(drawn('text', { class: 'tick', x: box.left - 8, y: y(tick) + 4, 'text-anchor': 'end' }, text));

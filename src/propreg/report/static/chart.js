@@ -14,7 +14,7 @@ const NUMBERS = {
 const LISTS = { low: [], high: [], x_low: [], x_high: [], runs: [], notes: [], of: 0, kind: 'line' };
 
 // Draws `panel` into `holder`; series whose key is in `hidden` are left out. Returns a function that draws again.
-function mountChart(holder, given, { hidden = new Set(), onPick = null } = {}) {
+function mountChart(holder, given, { looks, hidden = new Set(), onPick = null }) {
   const panel = { ...NUMBERS, ...given, series: (given.series || []).map((each) => ({ ...LISTS, ...each })) };
   const read = element('output', { class: 'readout', 'aria-live': 'polite' });
   const tip = element('div', { class: 'tip', 'aria-hidden': 'true', hidden: true });
@@ -34,7 +34,7 @@ function mountChart(holder, given, { hidden = new Set(), onPick = null } = {}) {
 
   const draw = () => {
     const width = Math.max(220, Math.floor(plot.clientWidth || 320));
-    const picture = paint(panel, width, hidden);
+    const picture = paint(panel, width, hidden, looks);
     shown = picture.shown;
     current = null;
     tip.hidden = true;
@@ -109,7 +109,7 @@ function step(shown, current, key) {
   return theirs.reduce((best, hit) => (Math.abs(hit.px - current.px) < Math.abs(best.px - current.px) ? hit : best));
 }
 
-function paint(panel, width, hidden) {
+function paint(panel, width, hidden, looks) {
   const cloud = panel.series.some((each) => each.kind === 'cloud');
   const visible = panel.series.filter((each) => !hidden.has(each.key));
   const names = panel.y_names.length;
@@ -152,24 +152,19 @@ function paint(panel, width, hidden) {
   });
   if (!cloud) frame(svg, panel, box, x, y);
   let row = 0;
-  panel.levels.forEach((level, i) => {
-    drawLevel(svg, level, i, x, y, box, row);
+  panel.levels.forEach((level) => {
+    drawLevel(svg, level, looks(level.key), x, y, box, row);
     if (level.axis === 'x' && !level.bare) row += 1;
   });
   const shown = [];
   const room = names ? Math.min(10, ((box.bottom - box.top) / names - 8) / rows) : 0;
-  const keys = keysOf(panel);
+  const area = { x, y, box, clip: clipTo(svg, box), crowd: new Map() };
   panel.series.forEach((series) => {
     if (!visible.includes(series)) return;
     const offset = names ? (slots.indexOf(series.key.replace(/^paper:/, '')) - (rows - 1) / 2) * room : 0;
-    for (const p of drawSeries(svg, series, keys.indexOf(series.key), x, y, box, offset)) shown.push({ ...p, series });
+    for (const p of drawSeries(svg, series, looks(series.key), area, offset)) shown.push({ ...p, series });
   });
   return { svg, shown };
-}
-
-// Several runs of one kind share a key, and with it colour and shape.
-function keysOf(panel) {
-  return [...new Set((panel.series || []).map((each) => each.key))];
 }
 
 // What a point says.

@@ -106,6 +106,9 @@ const VERDICT_WORDS = {
   'cannot tell': 'Whether this is the paper’s number cannot be told: the runs scatter too much.',
 };
 
+const ON_TEST =
+  'This μ was chosen by the very test accuracy that is shown here, so the difference and its p flatter it: only a μ picked on validation is a fair comparison.';
+
 function wordsOf(line, row, model) {
   if (row.mean === undefined) {
     return [
@@ -117,8 +120,9 @@ function wordsOf(line, row, model) {
     const [mean, low, high] = row.apart;
     const sure = row.told === 'cannot be told' ? 'whether it is better or worse cannot be told' : row.told;
     words.push(
-      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over splits gives p = ${decimals(row.p_value, 3)}.`,
+      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. Better or worse is said where ${line.rule}.`,
     );
+    if (row.selection === 'test') words.push(ON_TEST);
   } else if (line.family !== 'plain') {
     words.push(
       'The plain model’s runs on the same splits and seeds are not all recorded, so there is no difference to show.',

@@ -35,8 +35,13 @@ function decimals(value, places = 2, sign = false) {
 // As few digits as tell a strength: 0.45, 3 × 10⁻⁵.
 function strength(value) {
   if (value === 0 || (Math.abs(value) >= 0.001 && Math.abs(value) < 1e5)) return String(Number(value.toPrecision(6)));
-  const [digits, power] = value.toExponential().split('e');
-  return `${digits === '1' ? '' : `${digits} × `}10${[...power.replace('+', '')].map((c) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[c] || '⁻').join('')}`;
+  return power(value);
+}
+
+// A number as a power of ten: 3 × 10⁻⁵.
+function power(value) {
+  const [digits, raised] = value.toExponential().split('e');
+  return `${digits === '1' ? '' : `${digits} × `}10${[...raised.replace('+', '')].map((c) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[c] || '⁻').join('')}`;
 }
 
 // Said by screen readers without moving the focus. While a dialog is open, everything outside of it is silent.

@@ -4,7 +4,8 @@ function mountFigure(holder, figure, options = {}) {
   const hidden = new Set();
   const redraw = [];
   const panels = figure.panels.filter((panel) => !panel.empty);
-  const legend = makeLegend(panels, hidden, () => redraw.forEach((draw) => draw()));
+  const looks = looksOf(panels);
+  const legend = makeLegend(panels, looks, hidden, () => redraw.forEach((draw) => draw()));
   const grid = element('div', { class: `panels columns-${Math.min(4, figure.columns || 1)}` });
   holder.replaceChildren(legend, grid);
   for (const panel of figure.panels) {
@@ -13,7 +14,7 @@ function mountFigure(holder, figure, options = {}) {
     grid.append(box);
     if (panel.empty) box.append(element('p', { class: 'nothing' }, panel.empty));
     else if ((panel.table || []).length) box.append(tableOf(panel));
-    else redraw.push(mountChart(box, panel, { hidden, ...options }));
+    else redraw.push(mountChart(box, panel, { looks, hidden, ...options }));
     if (panel.empty || (panel.table || []).length) continue;
     if ((panel.notes || []).length) box.append(element('p', { class: 'y-label' }, panel.notes.join('; ')));
     if (panel.y_label && !(panel.y_names || []).length)
@@ -56,19 +57,17 @@ function tableOf(panel) {
   );
 }
 
-function makeLegend(panels, hidden, redraw) {
+function makeLegend(panels, looks, hidden, redraw) {
   const list = element('ul', { class: 'legend', 'aria-label': 'Legend: each button shows or hides a series' });
   const seen = new Set();
   for (const panel of panels) {
-    const keys = keysOf(panel);
     (panel.series || []).forEach((series) => {
-      const order = keys.indexOf(series.key);
       if (seen.has(series.key) || !series.x.some((value) => value !== null)) return;
       seen.add(series.key);
       const button = element(
         'button',
-        { type: 'button', 'aria-pressed': 'true', class: colourOf(series.key, order) },
-        swatch(series, order),
+        { type: 'button', 'aria-pressed': 'true', class: looks(series.key).colour, 'data-key': series.key },
+        swatch(series, looks(series.key)),
         series.label,
       );
       button.addEventListener('click', () => {
@@ -89,25 +88,16 @@ function makeLegend(panels, hidden, redraw) {
       { class: 'swatch', width: 26, height: 12, 'aria-hidden': 'true' },
       drawn('line', { class: level.source === 'paper' ? 'dotted' : 'dashed', x1: 1, x2: 25, y1: 6, y2: 6 }),
     );
-    list.append(element('li', { class: `level ${colourOf(level.key, 0)}` }, line, level.label));
+    list.append(element('li', { class: `level ${looks(level.key).colour}` }, line, level.label));
   }
   return list;
 }
 
-function swatch(series, order) {
-  const svg = drawn('svg', {
-    class: `swatch${series.key.startsWith('paper') ? ' hollow' : ''}`,
-    width: 26,
-    height: 12,
-    'aria-hidden': 'true',
-  });
+function swatch(series, look) {
+  const svg = drawn('svg', { class: 'swatch', width: 26, height: 12, 'aria-hidden': 'true' });
   if ((series.kind || 'line') === 'line')
     svg.append(drawn('line', { class: DASHED.has(series.key) ? 'line dashed' : 'line', x1: 1, x2: 25, y1: 6, y2: 6 }));
-  if (series.kind !== 'line' || series.x.length <= MANY) {
-    const shape = shapeAt(series.kind === 'cloud' ? 'circle' : shapeOf(series, order), 13, 6, 4);
-    shape.setAttribute('class', 'point');
-    svg.append(shape);
-  }
+  if (series.kind !== 'line' || series.x.length <= MANY) svg.append(shapeAt(look, 13, 6, 4));
   return svg;
 }
 

@@ -1,99 +1,74 @@
 // What is drawn inside a chart's frame: bands, lines, points with interval bars, clouds, and reference lines.
 
-const COLOURS = {
-  'preg-reference': 0,
-  gcn: 0,
-  chosen: 0,
-  test: 0,
-  'preg-paper': 1,
-  val: 1,
-  silhouette: 1,
-  'scale-free': 0,
-  'laplacian-mean': 2,
-  gat: 2,
-  'laplacian-sum': 3,
-  'laplacian-official': 4,
-  label_smoothing: 5,
-  mlp: 5,
-  'confidence_penalty-paper': 3,
-  plain: 6,
-  'depth-2': 6,
-  'depth-3': 4,
-  'depth-4': 3,
-  paper: 6,
-};
-
-function colourOf(key, order) {
-  const name = key.startsWith('paper:') ? key.slice(6) : key;
-  if (name.startsWith('class-')) return `c${Number(name.slice(6)) % 8 || 0}`;
-  return `c${Object.hasOwn(COLOURS, name) ? COLOURS[name] : order % 8}`;
-}
-
-// Shapes tell series apart where colours do not.
-function shapeAt(shape, x, y, size) {
-  const r = size;
-  if (shape === 'diamond')
-    return drawn('path', {
-      d: `M${x} ${y - r * 1.25}L${x + r * 1.25} ${y}L${x} ${y + r * 1.25}L${x - r * 1.25} ${y}Z`,
-    });
-  if (shape === 'square') return drawn('rect', { x: x - r * 0.9, y: y - r * 0.9, width: r * 1.8, height: r * 1.8 });
-  if (shape === 'triangle')
-    return drawn('path', { d: `M${x} ${y - r * 1.15}L${x + r * 1.1} ${y + r * 0.85}L${x - r * 1.1} ${y + r * 0.85}Z` });
-  return drawn('circle', { cx: x, cy: y, r });
-}
-
-const DASHED = new Set(['val', 'plain']); // told apart without colour, also where lines cross
 const MANY = 30;
-const SHAPES = ['circle', 'square', 'triangle', 'diamond'];
+const ROOM = 9; // pixels between marks of points that lie outside at one place
+let clips = 0;
 
-function shapeOf(series, order) {
-  return series.key.startsWith('paper') ? 'diamond' : SHAPES[order % SHAPES.length];
+// Lines and bands keep their true course where they leave the axis, and are cut off there.
+function clipTo(svg, box) {
+  clips += 1;
+  const id = `clip-${clips}`;
+  const air = 1.5; // a line along the edge keeps its width
+  const size = { width: box.right - box.left + 2 * air, height: box.bottom - box.top + 2 * air };
+  const rect = drawn('rect', { x: box.left - air, y: box.top - air, ...size });
+  svg.append(drawn('defs', {}, drawn('clipPath', { id }, rect)));
+  return `url(#${id})`;
 }
 
-// Draws one series and returns the points that can be pointed at.
-function drawSeries(svg, series, order, x, y, box, offset) {
-  const group = drawn('g', {
-    class: `series ${colourOf(series.key, order)}${series.key.startsWith('paper') ? ' hollow' : ''}`,
-  });
+// Draws one series and returns the points that can be pointed at. `area` has the scales, the frame, its clip, and how
+// many marks already stand at a place of its edge.
+function drawSeries(svg, series, look, area, offset) {
+  const { x, y, box, clip, crowd } = area;
+  const group = drawn('g', { class: `series ${look.colour}`, 'data-key': series.key });
+  const cut = drawn('g', { 'clip-path': clip });
   svg.append(group);
-  const inside = (value) => Math.min(Math.max(value, box.top), box.bottom);
   const points = [];
   series.x.forEach((value, i) => {
     if (value === null || series.y[i] === null || (x.log && value <= 0)) return;
     const at = y(series.y[i]) + offset;
-    points.push({ i, px: x(value), py: inside(at), below: at > box.bottom + 1 });
+    points.push({ i, px: x(value), at, py: at, out: at > box.bottom + 1 ? 'down' : at < box.top - 1 ? 'up' : '' });
   });
   if (series.kind === 'cloud') {
     group.append(
-      drawn('path', { class: 'cloud', d: points.map((p) => `M${p.px.toFixed(1)} ${p.py.toFixed(1)}h0`).join('') }),
+      drawn('path', { class: 'cloud', d: points.map((p) => `M${p.px.toFixed(1)} ${p.at.toFixed(1)}h0`).join('') }),
     );
     return points;
   }
-  if (series.kind === 'line') {
-    for (const run of unbroken(points)) {
-      const banded = run.filter((p) => series.low.length && series.low[p.i] !== null && series.high[p.i] !== null);
-      if (banded.length > 1) {
-        const upper = banded.map((p) => `${p.px} ${inside(y(series.high[p.i]))}`);
-        const lower = banded.map((p) => `${p.px} ${inside(y(series.low[p.i]))}`).reverse();
-        group.append(drawn('path', { class: 'band', d: `M${[...upper, ...lower].join('L')}Z` }));
-      }
-      group.append(
-        drawn('path', {
-          class: `line${DASHED.has(series.key) ? ' dashed' : ''}`,
-          d: `M${run.map((p) => `${p.px} ${p.py}`).join('L')}`,
-        }),
-      );
-    }
-  }
+  group.append(cut);
+  if (series.kind === 'line') for (const run of unbroken(points)) drawLine(cut, series, run, x, y);
+  if (series.kind === 'points') for (const p of points) bars(cut, series, p, x, y);
   for (const p of points) {
-    if (series.kind === 'points') bars(group, series, p, x, y, inside);
-    if (series.kind === 'line' && points.length > MANY && !p.below) continue; // a rope of beads is no line
-    const shape = shapeAt(p.below ? 'triangle' : shapeOf(series, order), p.px, p.py, series.kind === 'line' ? 3 : 4);
-    if (p.below) shape.setAttribute('transform', `rotate(180 ${p.px} ${p.py})`);
-    shape.setAttribute('class', 'point');
-    group.append(shape);
+    if (p.out) p.py = atEdge(p, box, crowd);
+    else if (series.kind === 'line' && points.length > MANY) continue; // a rope of beads is no line
+    const mark = p.out ? { shape: p.out, hollow: false } : look;
+    group.append(shapeAt(mark, p.px, p.py, series.kind === 'line' && !p.out ? 3 : 4));
   }
   return points;
+}
+
+function drawLine(group, series, run, x, y) {
+  const known = run.filter((p) => series.low.length && series.low[p.i] !== null && series.high[p.i] !== null);
+  if (series.x_low.length) {
+    for (const p of run) bars(group, series, p, x, y, 'bar faint'); // both are measured: a band has no meaning there
+  } else if (known.length > 1) {
+    const upper = known.map((p) => `${p.px} ${y(series.high[p.i])}`);
+    const lower = known.map((p) => `${p.px} ${y(series.low[p.i])}`).reverse();
+    group.append(drawn('path', { class: 'band', d: `M${[...upper, ...lower].join('L')}Z` }));
+  } else if (run.length === 1) bars(group, series, run[0], x, y); // a band needs two places
+  group.append(
+    drawn('path', {
+      class: `line${DASHED.has(series.key) ? ' dashed' : ''}`,
+      d: `M${run.map((p) => `${p.px} ${p.at}`).join('L')}`,
+    }),
+  );
+}
+
+// Where the mark of a point outside stands: at the edge, on those that are there already.
+function atEdge(p, box, crowd) {
+  const place = `${p.out} ${Math.round(p.px)}`;
+  const before = crowd.get(place) || 0;
+  crowd.set(place, before + 1);
+  return p.out === 'down' ? box.bottom - 4 - ROOM * before : box.top + 4 + ROOM * before;
 }
 
 function unbroken(points) {
@@ -105,16 +80,15 @@ function unbroken(points) {
   return runs;
 }
 
-function bars(group, series, p, x, y, inside) {
-  const bar = (x1, y1, x2, y2) => group.append(drawn('line', { class: 'bar', x1, y1, x2, y2 }));
-  if (series.low.length && series.low[p.i] !== null)
-    bar(p.px, inside(y(series.low[p.i])), p.px, inside(y(series.high[p.i])));
-  if (series.x_low.length && series.x_low[p.i] !== null) bar(x(series.x_low[p.i]), p.py, x(series.x_high[p.i]), p.py);
+function bars(group, series, p, x, y, style = 'bar') {
+  const bar = (x1, y1, x2, y2) => group.append(drawn('line', { class: style, x1, y1, x2, y2 }));
+  if (series.low.length && series.low[p.i] !== null) bar(p.px, y(series.low[p.i]), p.px, y(series.high[p.i]));
+  if (series.x_low.length && series.x_low[p.i] !== null) bar(x(series.x_low[p.i]), p.at, x(series.x_high[p.i]), p.at);
 }
 
-function drawLevel(svg, level, order, x, y, box, row) {
+function drawLevel(svg, level, look, x, y, box, row) {
   const style = level.source === 'paper' ? 'dotted' : 'dashed';
-  const group = drawn('g', { class: `level ${colourOf(level.key, order)}` });
+  const group = drawn('g', { class: `level ${look.colour}` });
   svg.append(group);
   if (level.axis === 'x') {
     const at = x(level.value);
