@@ -73,11 +73,11 @@ def check_refused(arguments: list[str], says: str, status: int) -> None:
         (["table", "table1", "--results", "nowhere"], "There are no results at nowhere"),
         (
             ["table", "table1"],
-            "neither a folder results/, which a clone of the repository has, nor a store propreg-study",
+            "neither a folder results/ with exported runs, which a clone of the repository has, nor a store propreg-st",
         ),
-        (["rerun", "abc"], "There is no store propreg-study.sqlite and no folder results"),
-        (["rerun", "abc"], "propreg store import results/runs.jsonl.gz"),
-        (["rerun", "abc", "--store", "mine.sqlite"], "There is no store mine.sqlite"),
+        (["rerun", "abc"], "neither a folder results/ with exported runs"),
+        (["rerun", "abc"], "nor a store propreg-study.sqlite: go to one, or name a store or exports with --results"),
+        (["rerun", "abc", "--store", "mine.sqlite"], "There is no mine.sqlite: name a store with --store, or exported"),
         (["store", "check", "--store", "."], ". is a folder, not a store: name the SQLite file in it with --store."),
         (["store", "check"], "There is no store propreg-study.sqlite"),
         (
@@ -133,7 +133,8 @@ def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkey
     assert "no store propreg-study.sqlite yet" in runner.invoke(app, ["status", "digits-smoke"]).stdout
     (tmp_path / "results").mkdir()
     with Store(store) as opened, opened.transaction():
-        opened.db.execute("DELETE FROM runs WHERE key IN (SELECT key FROM runs ORDER BY key LIMIT 50)")
+        for table in ("runs", "digests"):
+            opened.db.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM {table} ORDER BY key LIMIT 50)")
     assert runner.invoke(app, ["store", "export", "results/runs.jsonl.gz", "--store", str(store)]).exit_code == 0
     note = [{"device": "cpu", "runs": 100, "seconds": 400.0}, {"device": "cpu", "runs": 100, "seconds": 200.0}]
     (tmp_path / "results" / "runs.provenance.json").write_text(json.dumps([*note, {"runs": 7}]))
@@ -142,14 +143,15 @@ def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkey
     # A run took 3 s on average, and 50 are missing.
     assert said[-2].endswith("about 2 min of training left, very roughly, by the mean time of a recorded run (cpu).")
     assert said[-1] == (
-        "Read from results/, since there is no store propreg-study.sqlite; to go on from it: propreg store import "
-        "results/runs.jsonl.gz, then propreg reproduce digits-smoke."
+        "Read from results/; to go on from it: propreg store import results/runs.jsonl.gz, then propreg reproduce "
+        "digits-smoke."
     )
     state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
     assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "results")
-    # A store that took the runs in knows that pace too, and is what is read from then on.
+    # A store that took the runs in knows that pace too.
     assert runner.invoke(app, ["store", "import", "results/runs.jsonl.gz"]).exit_code == 0
-    state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
+    named = ["--store", "propreg-study.sqlite"]
+    state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", *named]).stdout)
     assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "propreg-study.sqlite")
     assert set(state) == {"runs", "done", "batches_left", "seconds_left", "lines", "read"}
     other = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", "--store", "mine.sqlite"]).stdout)
@@ -246,6 +248,7 @@ def test_a_merge_with_unequal_results_fails(tmp_path: Path, store: Path) -> None
     other.write_bytes(store.read_bytes())
     with Store(other) as opened, opened.transaction():
         opened.db.execute("UPDATE runs SET epochs = 999 WHERE key = (SELECT min(key) FROM runs)")
+        opened.db.execute("DELETE FROM digests")
     done = runner.invoke(app, ["store", "merge", str(other), "--store", str(store)])
     assert done.exit_code == 1
     assert "0 runs added, 199 known, 1 unequal" in done.stdout

@@ -1,8 +1,11 @@
 """A full disk: a clear error, a store that still checks, and a sweep that goes on once there is space."""
 
+import os
 import shutil
+import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
 from propreg.study.runner import reproduce
 from propreg.study.store import Store
+from propreg.study.store_errors import store_sentence
 from study.sweeping import MadeUp, batches, exported
 
 
@@ -57,7 +61,7 @@ def test_a_small_disk(small_disk: Path, undisturbed: str) -> None:
         reproduce(batches()[:1], store, MadeUp)
         with pytest.raises(OSError, match="No space left"):
             ballast.write_bytes(bytes(4 << 20))
-        with pytest.raises(StudyError, match=r"the disk is full|disk I/O error"):
+        with pytest.raises(StudyError, match=r"the disk is full .*free some space|the disk is full: free some space"):
             reproduce(batches(), store, MadeUp)
     assert check_store(path)[1] == []
     ballast.unlink()
@@ -65,3 +69,29 @@ def test_a_small_disk(small_disk: Path, undisturbed: str) -> None:
     with Store(path) as store:
         reproduce(batches(), store, MadeUp)
     assert exported(path) == undisturbed
+
+
+@pytest.mark.parametrize("left", [0, 1, 4, 8, 16, 24])
+def test_a_disk_that_is_full_before_there_is_a_store(small_disk: Path, left: int) -> None:
+    """With so many pages left. What is there of the store then is one without runs."""
+    path, ballast = small_disk / "store.sqlite", small_disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(4096)):
+            pass
+    os.truncate(ballast, ballast.stat().st_size - left * 4096)
+    with pytest.raises(StudyError, match=r"store.sqlite .*the disk is full.*free some space"), Store(path) as store:
+        reproduce(batches(), store, MadeUp)
+    ballast.unlink()
+    if path.exists():
+        assert check_store(path).wrong == []
+    with Store(path) as store:
+        assert reproduce(batches()[:1], store, MadeUp).missing == 0
+
+
+def test_an_error_of_the_disk_names_it() -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    assert store_sentence(Path("a.sqlite"), error, 60) == (
+        "a.sqlite cannot be read or written, the disk is full or fails (disk I/O error): free some space, or see that "
+        "the disk is in order, and run again; what was stored is kept."
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from propreg.study.errors import StudyError
-from propreg.study.results import load_results
+from propreg.study.results import export_files, load_results
 from propreg.study.run import Cell, Run
 
 HEAD = '{"format":"propreg runs","version":1}'
@@ -78,3 +78,13 @@ def test_damaged_runs_are_told_whenever_they_are_asked_for(runs: str, tmp_path: 
     for _ in range(2):
         with pytest.raises(StudyError, match="damaged"):
             results.outcome(CELL, 0, 0)
+
+
+def test_hidden_files_and_copies_are_no_exports(tmp_path: Path) -> None:
+    """A kill while an export is written leaves the first of them, some systems make the second."""
+    whole = [export(tmp_path / name, line(json.dumps([ROW]))) for name in ("b.jsonl.gz", "a.jsonl")]
+    for name in (".runs.jsonl.gz.0123456789ab.tmp", "._a.jsonl", ".a.jsonl.gz", "a.jsonl~", "a.jsonl.orig"):
+        (tmp_path / name).write_bytes(b"\x00\x05\x16\x07 half of it")
+    assert export_files(tmp_path) == sorted(whole)
+    assert len(load_results(tmp_path)) == 1
+    assert export_files(tmp_path / "nowhere") == []

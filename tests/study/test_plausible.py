@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from propreg.cli.app import app
 from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
+from propreg.study.exported import write_export
 from propreg.study.plausible import implausible
 from propreg.study.results import load_results
 from propreg.study.run import Cell
@@ -40,6 +41,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"measures": "[1]"}, "measures that are not numbers by name"),
     ({"measures": '{"omega":NaN}'}, "measures that are not numbers by name"),
     ({"measures": '{"omega":"1"}'}, "measures that are not numbers by name"),
+    ({"measures": f'{{"omega":{10**400}}}'}, "measures that are not numbers by name"),
+    ({"measures": '{"\ud800":1}'}, "measures that are not numbers by name"),
+    ({"batch": "\ud800"}, "something for its batch that is no text"),
 ]
 CELL = Cell("digits", "0" * 64)
 
@@ -80,7 +84,8 @@ def test_a_table_of_what_cannot_be_is_one_sentence(tmp_path: Path) -> None:
         with opened.transaction():
             opened.db.execute("UPDATE runs SET test = test_of + 1 WHERE key = (SELECT min(key) FROM runs)")
     exported = tmp_path / "runs.jsonl.gz"
-    assert CliRunner().invoke(app, ["store", "export", str(exported), "--store", str(store)]).exit_code == 0
+    with Store(store, "read") as opened:
+        write_export(exported, opened.rows())
     for place, mend in ((store, f"propreg store check --store {store}"), (exported, "export it again, or take a copy")):
         done = CliRunner().invoke(app, ["table", "digits-smoke", "--results", str(place)])
         assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)

@@ -1,5 +1,6 @@
 """Training a stored run again."""
 
+import json
 import random
 from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
@@ -13,11 +14,13 @@ from propreg.engine.batches import CPU_GROUP
 from propreg.study.batches import Batch
 from propreg.study.errors import StudyError
 from propreg.study.exported import write_export
+from propreg.study.merging import sidecar
+from propreg.study.provenance import provenance
 from propreg.study.record import Record
 from propreg.study.recorded import Exported, open_recorded
 from propreg.study.rerun import Step, rerun
 from propreg.study.runner import reproduce
-from propreg.study.store import Store
+from propreg.study.store import Row, Store
 from propreg.study.training import Trainer
 from study.sweeping import MadeUp, batches, exported, made_up
 
@@ -38,11 +41,15 @@ def test_a_real_run_is_the_same_to_the_last_node(tmp_path: Path) -> None:
 
 
 class Shifted(MadeUp):
-    """Other results than those stored."""
+    """Other results than those stored, on another device unless that is named."""
 
-    def __init__(self, by: int) -> None:
+    def __init__(self, by: int, device: str = "another") -> None:
         super().__init__()
-        self.by, self.sizes = by, list[int]()
+        self.by, self.device, self.sizes = by, device, list[int]()
+
+    def about(self) -> dict[str, Any]:
+        """Where the results come from."""
+        return {"device": self.device}
 
     def train(
         self, batch: Batch, stop: Callable[[], bool] = lambda: False, known: Set[str] = frozenset()
@@ -62,6 +69,19 @@ def test_a_difference_is_judged_by_the_seeds(tmp_path: Path, by: int, passed: bo
         assert (found.equal, found.passed, shifted.sizes) == (False, passed, [20])
         assert ("within" if passed else "beyond") in found.sentence()
         assert found.as_json()["difference"] == pytest.approx(by / 1000)
+        assert found.sentence().endswith("Equal bits were not expected: device was none and is another.")
+
+
+def test_where_nothing_has_changed_only_the_same_bits_pass(tmp_path: Path) -> None:
+    key = batches()[0].runs[0].key
+    with Store(tmp_path / "store.sqlite") as store:
+        reproduce(batches(), store, MadeUp)
+        assert rerun(store, key, cast(Any, Shifted(0, "none"))).passed
+        found = rerun(store, key, cast(Any, Shifted(1, "none")))
+        assert (found.equal_expected, found.passed, found.as_json()["equal_expected"]) == (True, False, True)
+        assert "not the same, +0.10 points on test. Equal bits were expected" in found.sentence()
+        alone = rerun(store, key, cast(Any, Shifted(1, "none")), alone=True)
+        assert (alone.equal_expected, alone.passed) == (False, True), "in other company rounding may differ"
 
 
 @pytest.mark.parametrize("by", [-900, 900])
@@ -119,31 +139,51 @@ def test_exports_are_as_good_as_a_store(tmp_path: Path) -> None:
     with Store(tmp_path / "store.sqlite") as store:
         reproduce(batches(), store, MadeUp)
         write_export(tmp_path / "runs.jsonl.gz", store.rows())
+        sidecar(tmp_path / "runs.jsonl.gz").write_text(json.dumps(provenance(store)))
         before = rerun(store, run.key, cast(Any, Shifted(1)))
     for place in (tmp_path / "runs.jsonl.gz", tmp_path):
         shifted = Shifted(1)
         found = rerun(Exported(place), run.key[:20], cast(Any, shifted))
         assert found == before
         assert shifted.sizes == [20]
+        assert not rerun(Exported(place), run.key, cast(Any, Shifted(1, "none"))).passed, "the batch's session is known"
     with pytest.raises(StudyError, match="has no run whose key begins with 'xyz'"):
         Exported(tmp_path).find("xyz")
     with pytest.raises(StudyError, match="has more than one run whose key begins with ''"):
         Exported(tmp_path).find("")
 
 
-def test_where_runs_are_looked_for(tmp_path: Path) -> None:
-    store, usual = tmp_path / "store.sqlite", tmp_path / "results"
-    with pytest.raises(StudyError, match=r"no folder .*propreg store import results/runs.jsonl.gz"):
-        open_recorded(store, None, usual)
-    with pytest.raises(StudyError, match="There is no store"):
-        open_recorded(store, None)
-    usual.mkdir()
-    write_export(usual / "runs.jsonl.gz", [])
-    assert isinstance(open_recorded(store, None, usual), Exported)
-    Store(store).close()
-    with open_recorded(store, None, usual) as opened:
-        assert isinstance(opened, Store)
-    assert isinstance(open_recorded(store, usual, None), Exported)
+def test_the_first_place_that_has_the_run_is_read(tmp_path: Path) -> None:
+    store, folder = tmp_path / "store.sqlite", tmp_path / "results"
+    (first, second), places = batches()[0].runs[:2], [folder, store]
+    with Store(store) as opened:
+        session = opened.begin_session({})
+        for run in (first, second):
+            opened.add(Record(run, made_up(run), "b"), session)
+    folder.mkdir()
+    write_export(
+        folder / "runs.jsonl.gz",
+        [row for row in rows_of(store) if (row[1], row[2]) == (first.split, first.seed) and row[0] == first.cell.text],
+    )
+    with open_recorded(first.key, places) as found:
+        assert isinstance(found, Exported)
+    with open_recorded(second.key[:20], places) as found:
+        assert isinstance(found, Store)
+    with open_recorded(second.key, [store]) as found:
+        assert isinstance(found, Store)
+    with pytest.raises(StudyError, match=r"Neither .*results nor .*store.sqlite has a run whose key begins with 'xyz'"):
+        open_recorded("xyz", places)
+    with pytest.raises(StudyError, match="results has no run whose key"):
+        open_recorded(second.key, [folder])
+    with pytest.raises(StudyError, match=r"store.sqlite has more than one run whose key begins with ''"):
+        open_recorded("", [store])
+    with pytest.raises(StudyError, match=r"There is no .*nowhere: name a store with --store"):
+        open_recorded(first.key, [tmp_path / "nowhere"])
+
+
+def rows_of(store: Path) -> list[Row]:
+    with Store(store, "read") as opened:
+        return list(opened.rows())
 
 
 def test_every_epoch_and_run_is_told(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_what_does_not_fit_the_data_is_refused(trainer: Trainer, cell: Cell, say
 
 def test_a_session_says_which_code_trained(trainer: Trainer) -> None:
     about = trainer.about()
-    assert {"device", "python", "torch", "propreg", "engine"} == set(about)
+    assert set(about) - {"processor"} == {"device", "python", "torch", "propreg", "engine"}
     assert about["engine"] == engine_digest()
 
 

@@ -3,16 +3,19 @@
 import shutil
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
+from propreg.cli.recorded import ResultsPath, read
+from propreg.cli.study import DEFAULT_STORE, one_sentence
 
 if TYPE_CHECKING:
+    from propreg.study.experiment import Experiment
     from propreg.study.figures.parts import Figure
-    from propreg.study.results import Results
+    from propreg.study.places import Reading
     from propreg.study.tsne_record import TsneRecord
 
 
@@ -22,9 +25,7 @@ def figure(
         Path | None,
         typer.Option("--output", "-o", help="The file to write: .svg, .png or .pdf; default NAME.svg here."),
     ] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="A store, an export, or a folder of exports; default results/, then the store.")
-    ] = None,
+    results: ResultsPath = None,
     dataset: Annotated[
         str | None, typer.Option(help="For fig-depth: another dataset than Cora, or all of them.")
     ] = None,
@@ -34,18 +35,17 @@ def figure(
         from propreg.study.errors import unknown
         from propreg.study.figures.build import figure_data, figure_names
         from propreg.study.figures.save import check_path, save_figure
-        from propreg.study.results import load_results, where_results
 
         if name not in figure_names():
             raise unknown("figure", name, figure_names())
         output = output or Path(f"{name}.svg")
         check_path(output)
-        place = where_results(results, RESULTS, DEFAULT_STORE)
-        found = load_results(place)
+        reading = read([_asked(name, dataset)], results)
+        place, found = reading.path, reading.results
         outputs = _outputs(place) if name == "fig-tsne" else None
         made = figure_data(name, found, dataset=dataset, tsne=outputs)
         if outputs is None:
-            _need_runs(name, dataset, found, place, output)
+            _need_runs(name, dataset, reading, output)
         save_figure(made, output)
         _print(made)
         typer.echo(f"Written to {output}.")
@@ -64,28 +64,37 @@ def _print(figure: "Figure") -> None:
             typer.echo(textwrap.fill(line, width, initial_indent="- ", subsequent_indent="  "))
 
 
-def _need_runs(name: str, dataset: str | None, found: "Results", place: Path, output: Path) -> None:
-    """Refuse a picture of nothing, with the commands that make it one of something."""
-    from propreg.study.choosing import choose
-    from propreg.study.errors import StudyError
+def _asked(name: str, dataset: str | None) -> "Experiment":
+    """The part of an experiment that a figure shows."""
     from propreg.study.experiment import load_experiment
+
+    experiment = load_experiment("table1" if name == "overview" else name)
+    wanted = (dataset or "cora").lower()
+    if name != "fig-depth" or wanted == "all":
+        return experiment
+    return replace(experiment, lines=tuple(line for line in experiment.lines if line.dataset == wanted))
+
+
+def _need_runs(name: str, dataset: str | None, reading: "Reading", output: Path) -> None:
+    """Refuse a picture of nothing, with the commands that make it one of something."""
+    from propreg.study.counting import count_runs
+    from propreg.study.errors import StudyError
     from propreg.study.merging import is_store
     from propreg.study.tsne_record import FILE
 
-    experiment = "table1" if name == "overview" else name
-    wanted = (dataset or "cora").lower()
-    only = [f"dataset={wanted}"] if name == "fig-depth" and wanted != "all" else []
-    lines = choose(load_experiment(experiment), only)
-    if any(found.count(cell, line.splits, line.seeds) for line in lines for cell in line.cells):
+    asked, place = _asked(name, dataset), reading.path
+    if count_runs([asked], reading.results)[0]:
         return
     if name == "fig-tsne":
         folder = place if place.is_dir() else place.parent
         raise StudyError(f"{place} has nothing of fig-tsne: propreg tsne -o {folder / FILE} trains and records it.")
-    command = " --only ".join([f"propreg reproduce {experiment}", *only])
+    is_part = name == "fig-depth" and (dataset or "").lower() != "all"
+    only = [f"dataset={asked.lines[0].dataset}"] if is_part else []
+    command = " --only ".join([f"propreg reproduce {asked.name}", *only])
     in_store = place.is_file() and is_store(place)
     then = "" if in_store else f", and then propreg figure {name} -o {output} --results {DEFAULT_STORE} draws it"
     store = f" --store {place}" if in_store and place != DEFAULT_STORE else ""
-    raise StudyError(f"{place} has no run of {' with '.join([experiment, *only])}: {command}{store} trains them{then}.")
+    raise StudyError(f"{place} has no run of {' with '.join([asked.name, *only])}: {command}{store} trains them{then}.")
 
 
 def _outputs(place: Path) -> "TsneRecord | None":

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE, RESULTS, one_sentence
+from propreg.cli.recorded import RULE, read
+from propreg.cli.study import one_sentence
 
 DEFAULT = Path("propreg-report")
 PAGE = "index.html"
@@ -24,9 +25,7 @@ def report(
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     results: Annotated[
         Path | None,
-        typer.Option(
-            help="For the study: a store, an export, or a folder of exports; default results/, then the store."
-        ),
+        typer.Option(help=f"For the study: a store, an export, or a folder of exports; {RULE}."),
     ] = None,
 ) -> None:
     """Write one self-contained HTML page: every table and figure of the paper from recorded runs, or a run of yours."""
@@ -36,10 +35,11 @@ def report(
         target = output if output.suffix.lower() in PAGES else output / PAGE
         _check_target(target)
         if source is None:
+            from propreg.report.study import study_names
             from propreg.report.study_html import study_page
-            from propreg.study.results import where_results
+            from propreg.study.experiment import load_experiment
 
-            page = study_page(where_results(results, RESULTS, DEFAULT_STORE))
+            page = study_page(read([load_experiment(name) for name in study_names()], results).path)
         elif results is not None:
             raise UsageError("--results is for the study's page: leave it out, or leave out the run.")
         else:

@@ -45,8 +45,10 @@ def first_line(step: "Step", alone: bool) -> str:
     """What is about to be trained."""
     if alone:
         return "Training the run alone."
-    if step.runs == 1:
+    if not step.in_batch:
         return "Training the run alone: the batch that it was trained in is not known."
+    if step.runs == 1:
+        return "Training the run, which was a batch of its own."
     return (
         f"Training it in its batch of {step.runs} runs, on a CPU with the few that are one program with it; "
         "--alone trains it by itself, which is quicker."

@@ -1,20 +1,20 @@
 """``propreg status``: how much of the experiments is done."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from propreg.cli.complete import experiments
+from propreg.cli.recorded import RESULTS, ResultsPath, StoreOrDefault, named, read
 from propreg.cli.study import (
     DEFAULT_STORE,
-    RESULTS,
     Json,
     Only,
     Seeds,
-    StorePath,
+    chosen_parts,
     duration,
-    lines_of,
     one_sentence,
     print_json,
     sweep,
@@ -22,6 +22,8 @@ from propreg.cli.study import (
 
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
+    from propreg.study.experiment import Experiment
+    from propreg.study.places import Reading
     from propreg.study.recorded import Done
 
 
@@ -31,52 +33,65 @@ def status(
     ] = None,
     only: Only = None,
     seeds: Seeds = None,
-    store: StorePath = DEFAULT_STORE,
+    store: StoreOrDefault = None,
+    results: ResultsPath = None,
     as_json: Json = False,
 ) -> None:
     """Show how much of an experiment is done, and about how long the rest takes; of all, if none is named."""
     with one_sentence():
+        from propreg.study.errors import UsageError
+
         if names:
-            _in_detail(names, only, seeds, store, as_json)
-        else:
-            _overview(only, seeds, store, as_json)
+            _in_detail(chosen_parts(names, only, seeds), results, store, as_json)
+            return
+        if only or seeds:
+            raise UsageError(
+                "--only and --seeds need the experiment that they are a part of: propreg status NAME --only …"
+            )
+        _overview(results, store, as_json)
 
 
-def _overview(only: list[str] | None, seeds: str | None, store: Path, as_json: bool) -> None:
+def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each experiment."""
     from propreg.study.counting import count_runs
-    from propreg.study.errors import UsageError
     from propreg.study.experiment import experiment_names, load_experiment
-    from propreg.study.recorded import Done, where_done
-    from propreg.study.results import Results, load_results
+    from propreg.study.recorded import Done
+    from propreg.study.results import Results
 
-    if only or seeds:
-        raise UsageError("--only and --seeds need the experiment that they are a part of: propreg status NAME --only …")
-    read = where_done(store, _usual(store))
-    results = Results() if read is None else load_results(read)
     found = {name: load_experiment(name) for name in experiment_names()}
-    rows = {name: count_runs([experiment], results) for name, experiment in found.items()}
-    done, runs = count_runs(found.values(), results)
+    reading = _reading(list(found.values()), results, store)
+    recorded, place = (Results(), None) if reading is None else (reading.results, reading.path)
+    rows = {name: count_runs([experiment], recorded) for name, experiment in found.items()}
+    done, runs = count_runs(found.values(), recorded)
     if as_json:
         lines = [{"experiment": name, "done": d, "runs": n} for name, (d, n) in rows.items()]
-        print_json({"runs": runs, "done": done, "experiments": lines, "read": None if read is None else str(read)})
+        print_json({"runs": runs, "done": done, "experiments": lines, "read": None if place is None else str(place)})
         return
     for name, (some, all_) in rows.items():
         typer.echo(f"{name:<24} {some:>7,} of {all_:>7,} runs {100 * some // max(all_, 1):>4} %")
     typer.echo(f"{done:,} of {runs:,} runs done, counted once where experiments share them.")
-    typer.echo(f"{_what_was_read(Done(read), store, [])} Line by line: propreg status NAME.")
+    typer.echo(f"{_what_was_read(Done(place), store, [])} Line by line: propreg status NAME.")
 
 
-def _in_detail(names: list[str], only: list[str] | None, seeds: str | None, store: Path, as_json: bool) -> None:
+def _reading(experiments: "Collection[Experiment]", results: Path | None, store: Path | None) -> "Reading | None":
+    """The record; None where there is none yet, or not the store that is named."""
+    from propreg.study.places import places
+
+    is_there = bool(places(named(results, store), RESULTS, DEFAULT_STORE)) and (store is None or store.exists())
+    return read(experiments, results, store) if is_there else None
+
+
+def _in_detail(parts: "list[Experiment]", results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
-    from propreg.study.recorded import what_is_done
+    from propreg.study.recorded import Done, what_is_done
 
-    lines, batches = lines_of(names, only, seeds), sweep(names, only, seeds)
+    batches = sweep(parts)
     every_run = {run.key: run for batch in batches for run in batch.runs}
-    done_so_far = what_is_done(every_run.values(), store, _usual(store))
+    reading = _reading(parts, results, store)
+    done_so_far = Done() if reading is None else what_is_done(every_run.values(), reading)
     keys = done_so_far.keys
     rows: dict[tuple[str, str, str], list[int]] = {}
-    for line in lines:
+    for line in (line for part in parts for line in part.lines):
         row = rows.setdefault((line.dataset, line.model, line.method.name), [0, 0])
         mine = [run.key in keys for run in line.runs()]
         row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
@@ -95,12 +110,7 @@ def _in_detail(names: list[str], only: list[str] | None, seeds: str | None, stor
         typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
     typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
-    typer.echo(_what_was_read(done_so_far, store, names if missing else []))
-
-
-def _usual(store: Path) -> Path | None:
-    """A store that is named is not replaced by another record."""
-    return RESULTS if store == DEFAULT_STORE else None
+    typer.echo(_what_was_read(done_so_far, store, [part.name for part in parts] if missing else []))
 
 
 def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
@@ -113,12 +123,12 @@ def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float |
     return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
 
 
-def _what_was_read(done: "Done", store: Path, names: list[str]) -> str:
+def _what_was_read(done: "Done", store: Path | None, names: list[str]) -> str:
     """Where the numbers come from; where that is no store, how to go on with what is missing of experiments."""
     if done.read is None:
-        return f"There is no store {store} yet: propreg reproduce makes it."
-    if done.read == store:
-        return f"Read from the store {store}."
-    files = " ".join(map(str, done.files))
-    on = f"; to go on from it: propreg store import {files}, then propreg reproduce {' '.join(names)}" if names else ""
-    return f"Read from {done.read}/, since there is no store {store}{on}."
+        return f"There is no store {store or DEFAULT_STORE} yet: propreg reproduce makes it."
+    if done.read.is_dir():
+        files = " ".join(map(str, done.files))
+        then = f"propreg store import {files}, then propreg reproduce {' '.join(names)}"
+        return f"Read from {done.read}/" + (f"; to go on from it: {then}." if names else ".")
+    return f"Read from {done.read}."

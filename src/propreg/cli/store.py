@@ -1,8 +1,6 @@
 """``propreg store``: check, export, import and merge finished runs."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -43,16 +41,20 @@ def export(
     """Write the runs as canonical text: sorted, no times, no host. Who made them goes to a file beside it."""
     with one_sentence():
         from propreg.data._atomic import atomic_write
+        from propreg.study.checking import need_whole
         from propreg.study.experiment import load_experiment
+        from propreg.study.export_target import check_target
         from propreg.study.exported import write_export
         from propreg.study.merging import sidecar
         from propreg.study.provenance import provenance
         from propreg.study.store import Store
 
+        check_target(file, store)
         lines = [line for name in experiment or [] for line in load_experiment(name).lines]
         wanted = {(cell.text, split, seed) for line in lines for cell in line.cells
                   for split in line.splits for seed in line.seeds}  # fmt: skip
-        with Store(store, "read") as opened:
+        with Store(store, "read") as opened, opened.snapshot():
+            need_whole(opened)
             rows = [row for row in opened.rows() if not experiment or row[:3] in wanted]
             made_by = provenance(opened, wanted if experiment else None)
         write_export(file, rows)
@@ -74,45 +76,19 @@ def merge(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = Fa
     _take(sources, store, as_json)
 
 
-@contextmanager
-def _new_or_known(path: Path) -> Iterator[None]:
-    """A store that was made for runs which then could not be taken in goes again."""
-    known = path.exists()
-    try:
-        yield
-    except BaseException:
-        if not known and _is_empty(path):
-            for end in ("", "-wal", "-shm"):
-                path.with_name(path.name + end).unlink(missing_ok=True)
-        raise
-
-
-def _is_empty(path: Path) -> bool:
-    from propreg.study.errors import StudyError
-    from propreg.study.store import Store
-
-    try:
-        with Store(path, "read") as store:
-            return not store.keys()
-    except StudyError:
-        return False
-
-
 def _take(sources: list[Path], path: Path, as_json: bool) -> None:
     unequal = 0
     with one_sentence():
-        from propreg.study.merging import take_in
-        from propreg.study.store import Store
+        from propreg.study.merging import take_into
 
-        with _new_or_known(path), Store(path) as store:
-            for source in sources:
-                taken = take_in(store, source)
-                unequal += len(taken.unequal)
-                if as_json:
-                    print_json({"from": str(source), **vars(taken)})
-                    continue
-                typer.echo(f"{source}: {taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal.")
-                for key in taken.unequal:
-                    typer.echo(f"{key}: {source} has another result than {path}, which stays.", err=True)
+        for source in sources:
+            taken = take_into(path, source)
+            unequal += len(taken.unequal)
+            if as_json:
+                print_json({"from": str(source), **vars(taken)})
+                continue
+            typer.echo(f"{source}: {taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal.")
+            for key in taken.unequal:
+                typer.echo(f"{key}: {source} has another result than {path}, which stays.", err=True)
     if unequal:
         raise typer.Exit(1)

@@ -1,27 +1,26 @@
-"""``propreg reproduce`` and ``rerun``: the paper's experiments, run by run."""
+"""``propreg reproduce``: the paper's experiments, run by run; and what the commands of the study share."""
 
 import json
-import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from propreg.cli.changing_line import CLEAR, can_change
 from propreg.cli.complete import experiments
-from propreg.cli.retraining import Retraining
 
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
-    from propreg.study.experiment import Line
+    from propreg.study.experiment import Experiment
     from propreg.study.runner import Progress, Report
+    from propreg.study.training import Trainer
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
-RESULTS = Path("results")
 Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
 Only = Annotated[
@@ -43,48 +42,20 @@ def reproduce(
 ) -> None:
     """Train the runs of experiments that the store does not have yet. Ctrl-C stops cleanly; run again to go on."""
     with one_sentence():
+        from propreg.study.device import check_device
         from propreg.study.runner import Stop
         from propreg.study.runner import reproduce as train
         from propreg.study.store import Store
 
         stop = Stop(_seconds(time_limit))
-        batches = sweep(names, only, seeds)
-        _check_device(device)
+        batches = sweep(chosen_parts(names, only, seeds))
+        check_device(device)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
-            report = train(batches, opened, lambda: _trainer(device), stop, show)
+            report = train(batches, opened, lambda: make_trainer(device), stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(130)
-
-
-def rerun(
-    key: Annotated[str, typer.Argument(help="A run's key, or its beginning.")],
-    device: Device = "auto",
-    alone: Annotated[bool, typer.Option(help="Train the run by itself, not in its recorded batch: quicker.")] = False,
-    store: StorePath = DEFAULT_STORE,
-    results: Annotated[
-        Path | None, typer.Option(help="Exported runs instead of a store; default results/ where there is no store.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Train a recorded run again, in its batch where that is known, and compare. The record is not changed."""
-    with one_sentence():
-        from propreg.study.recorded import open_recorded
-        from propreg.study.rerun import rerun as again
-
-        _check_device(device)
-        with (
-            open_recorded(store, results, RESULTS if store == DEFAULT_STORE else None) as opened,
-            Retraining(alone) as tell,
-        ):
-            found = again(opened, key, lambda: _trainer(device), alone=alone, tell=tell)
-        if as_json:
-            print_json(found.as_json())
-        else:
-            typer.echo(found.sentence())
-    if not found.passed:
-        raise typer.Exit(1)
 
 
 def _show_end(report: "Report", as_json: bool) -> None:
@@ -145,40 +116,28 @@ def print_json(value: object) -> None:
     typer.echo(json.dumps(value, allow_nan=False))
 
 
-def lines_of(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Line]":
-    """The lines of experiments that filters leave."""
+def chosen_parts(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Experiment]":
+    """What filters leave of experiments, each of which counts once."""
     from propreg.study.choosing import choose
     from propreg.study.experiment import load_experiment
 
-    chosen = _numbers(seeds)
-    return [line for name in names for line in choose(load_experiment(name), only or (), chosen)]
+    spans = None if seeds is None else _spans(seeds)
+    found = []
+    for experiment in map(load_experiment, dict.fromkeys(names)):
+        numbers = None if spans is None else _seeds_of(experiment, spans)
+        found.append(replace(experiment, lines=choose(experiment, only or (), numbers)))
+    return found
 
 
-def sweep(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Batch]":
+def sweep(parts: "Iterable[Experiment]") -> "list[Batch]":
     """Batches are cut per experiment, so that naming two of them changes neither's."""
     from propreg.study.batches import cut
 
-    return list({b.id: b for name in names for b in cut(lines_of([name], only, seeds))}.values())
+    return list({batch.id: batch for part in parts for batch in cut(part.lines)}.values())
 
 
-def _check_device(device: str) -> None:
-    """Refuse a device that is not known or not here. Only a GPU that is named has to be looked for."""
-    from propreg.study.errors import StudyError, UsageError
-
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", device):
-        raise UsageError(f"--device must be auto, cpu or cuda, but {device!r} came.")
-    if device in ("auto", "cpu"):
-        return
-    import torch
-
-    number, there = int(device.partition(":")[2] or 0), torch.cuda.device_count()
-    if number >= there:
-        what = "no CUDA device" if not there else f"no {device}, only cuda:0" + f" to cuda:{there - 1}" * (there > 1)
-        raise StudyError(f"There is {what} here: leave --device out, or pass --device cpu.")
-
-
-def _trainer(device: str) -> Any:
-    _check_device(device)
+def make_trainer(device: str) -> "Trainer":
+    """What trains; with it torch is imported."""
     from propreg.study.training import Trainer
 
     return Trainer(device)
@@ -199,24 +158,31 @@ def _seconds(text: str | None) -> float | None:
     return seconds
 
 
-def _numbers(text: str | None) -> list[int] | None:
+def _spans(text: str) -> list[range]:
+    """Seeds as they are written: 0,1,2 or 0-4."""
     from propreg.study.errors import UsageError
 
-    if text is None:
-        return None
-    found: list[int] = []
-    try:
-        for part in text.split(","):
-            first, dash, last = part.partition("-")
-            span = range(int(first), int(last if dash else first) + 1)
-            if not span:
-                raise UsageError(f"--seeds {part.strip()} is an empty range: write the smaller seed first, as in 0-4.")
-            found += span
-    except UsageError:
-        raise
-    except ValueError:
-        raise UsageError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
+    found: list[range] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        try:
+            found.append(range(int(first), int(last if dash else first) + 1))
+        except ValueError:
+            raise UsageError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
+        if not found[-1]:
+            raise UsageError(f"--seeds {part.strip()} is an empty range: write the smaller seed first, as in 0-4.")
     return found
+
+
+def _seeds_of(experiment: "Experiment", spans: list[range]) -> list[int]:
+    """All seeds of spans. Their ends are looked at first: what lies between may be more than memory holds."""
+    from propreg.study.errors import unknown
+
+    known = sorted({seed for line in experiment.lines for seed in line.seeds})
+    for end in (end for span in spans for end in (span[0], span[-1])):
+        if end not in known:
+            raise unknown(f"seed in {experiment.name}", end, map(str, known))
+    return [seed for span in spans for seed in span]
 
 
 def duration(seconds: float | None) -> str:

@@ -2,14 +2,15 @@
 
 import shutil
 import sys
+from dataclasses import replace
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from propreg.cli.complete import experiments
-from propreg.cli.study import DEFAULT_STORE, RESULTS, Only, one_sentence
+from propreg.cli.recorded import ResultsPath, read
+from propreg.cli.study import Only, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment, Line
@@ -40,22 +41,19 @@ def table(
             help="List the strengths that were picked on validation, a line each; with --runs, only their runs.",
         ),
     ] = False,
-    results: Annotated[
-        Path | None, typer.Option(help="A store, an export, or a folder of exports; default results/, then the store.")
-    ] = None,
+    results: ResultsPath = None,
 ) -> None:
     """Print a table of the paper from recorded runs, the paper's numbers beside ours."""
     with one_sentence():
         from propreg.study.choosing import choose
         from propreg.study.experiment import load_experiment
         from propreg.study.picked import at_picked, picked_text
-        from propreg.study.results import load_results, where_results
 
         experiment = load_experiment(name)
         lines = choose(experiment, only or ())
         if runs is not None:
             lines = _at_place(experiment, runs, lines, only or [])
-        found = load_results(where_results(results, RESULTS, DEFAULT_STORE))
+        found = read([replace(experiment, lines=lines)], results).results
         if runs is not None:
             _print_runs(at_picked(lines, found) if picked else lines, found)
         elif picked:

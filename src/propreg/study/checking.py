@@ -1,4 +1,4 @@
-"""Whether a store is whole: SQLite's own check, and that every row is what its key and its digest say."""
+"""Whether a store is whole: its tables, SQLite's own check, and that every row is what its key and digest say."""
 
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -8,6 +8,7 @@ from propreg.study.errors import StudyError
 from propreg.study.plausible import implausible
 from propreg.study.row_digest import row_digest
 from propreg.study.run import Cell, Run
+from propreg.study.schema import missing
 from propreg.study.store import Row, Store
 
 MEND = (
@@ -29,9 +30,33 @@ def check_store(path: Path) -> Checked:
     """Look for damage. The store is only read."""
     try:
         with Store(path, "read") as store:
-            return _check(store)
+            return check_opened(store)
     except StudyError as error:
         return Checked(0, [str(error)])
+
+
+def need_whole(store: Store) -> None:
+    """Refuse to hand on runs of a store that is damaged: wherever they come to, they would look whole.
+
+    Raises:
+        StudyError: If something is wrong with it.
+    """
+    wrong = check_opened(store).wrong
+    if wrong:
+        many = "1 thing is" if len(wrong) == 1 else f"{len(wrong)} things are"
+        raise StudyError(
+            f"{store.path} is damaged, {many} wrong with it: propreg store check --store {store.path} names what, and "
+            "what mends it."
+        )
+
+
+def check_opened(store: Store) -> Checked:
+    """Look for damage in a store that is open, as it is at one moment."""
+    with store.snapshot():
+        lacking = missing(store.db)
+        if lacking:  # whatever else would be said follows from that
+            return Checked(0, [f"{store.path} has no {', no '.join(lacking)}: {ANEW}"])
+        return _check(store)
 
 
 def _check(store: Store) -> Checked:

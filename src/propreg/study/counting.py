@@ -1,17 +1,24 @@
 """How many runs experiments have, and how many of them are recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from typing import Protocol
 
 from propreg.study.experiment import Experiment
-from propreg.study.results import Results
 from propreg.study.run import Cell
 
 
-def count_runs(experiments: Iterable[Experiment], results: Results) -> tuple[int, int]:
+class HasRuns(Protocol):
+    """What knows which runs there are; :class:`propreg.study.results.Results` does."""
+
+    def places(self, cell: Cell) -> Set[tuple[int, int]]: ...
+
+
+def count_runs(experiments: Iterable[Experiment], results: HasRuns) -> tuple[int, int]:
     """The recorded runs of experiments and all that they should have, each once: experiments share many.
 
     Example:
         >>> from propreg.study.experiment import load_experiment
+        >>> from propreg.study.results import Results
         >>> smoke = load_experiment("digits-smoke")
         >>> count_runs([smoke, smoke], Results())
         (0, 200)

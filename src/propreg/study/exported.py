@@ -22,6 +22,8 @@ from propreg.study.store import Row
 
 FORMAT, VERSION = "propreg runs", 1
 COLUMNS = 11
+HEAD = json.dumps({"format": FORMAT}, separators=(",", ":"))[:-1].encode()
+"""How every export begins, of whatever version."""
 _CELL, _RUNS = '{"cell":', ',"runs":'
 _MEND = "export it again, or take a copy"
 
@@ -65,7 +67,19 @@ def parsed(text: str, path: Path) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers too long and brackets too deep
-        raise _damaged(path) from error
+        raise damaged(path) from error
+
+
+def canonical(text: str, path: Path) -> str:
+    """The text of a cell without spaces, which an export of another program may have.
+
+    Raises:
+        StudyError: If it is no JSON.
+    """
+    try:
+        return json.dumps(parsed(text, path), separators=(",", ":"))
+    except RecursionError as error:
+        raise damaged(path) from error
 
 
 def rows_of(text: str, path: Path) -> list[list[Any]]:
@@ -76,7 +90,7 @@ def rows_of(text: str, path: Path) -> list[list[Any]]:
     """
     rows = parsed(text, path)
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == COLUMNS for row in rows):
-        raise _damaged(path)
+        raise damaged(path)
     check_rows(rows, path)
     return rows
 
@@ -105,25 +119,26 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
     except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
         raise StudyError(f"{path} cannot be read as exported runs ({_why(error)}): name another file.") from error
     lines = text.splitlines()
-    try:
-        head = json.loads(lines[0]) if lines else None
-        if not isinstance(head, dict) or head.get("format") != FORMAT:
-            raise StudyError(f"{path} does not hold exported runs: its first line should name the format.")
-        if head["version"] > VERSION:
-            raise StudyError(
-                f"{path} has format version {head['version']}, this propreg knows versions up to {VERSION}: "
-                "install the newer propreg that wrote it."
-            )
-        for line in lines[1:]:
-            runs = line.find(_RUNS)
-            if not line.startswith(_CELL) or runs < 0 or not line.endswith("}"):
-                raise _damaged(path)
-            yield line[len(_CELL) : runs], line[runs + len(_RUNS) : -1]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise _damaged(path) from error
+    head = parsed(lines[0], path) if lines else None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise StudyError(f"{path} does not hold exported runs: its first line should name the format.")
+    version = head.get("version")
+    if type(version) is not int:
+        raise damaged(path)
+    if version > VERSION:
+        raise StudyError(
+            f"{path} has format version {version}, this propreg knows versions up to {VERSION}: "
+            "install the newer propreg that wrote it."
+        )
+    for line in lines[1:]:
+        runs = line.find(_RUNS)
+        if not line.startswith(_CELL) or runs < 0 or not line.endswith("}"):
+            raise damaged(path)
+        yield line[len(_CELL) : runs], line[runs + len(_RUNS) : -1]
 
 
-def _damaged(path: Path) -> StudyError:
+def damaged(path: Path) -> StudyError:
+    """The error for a line that cannot be read."""
     return StudyError(f"{path} is damaged, a line is not what an export has: {_MEND}.")
 
 

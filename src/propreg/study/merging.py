@@ -6,12 +6,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from propreg.study.checking import need_whole
 from propreg.study.errors import StudyError
-from propreg.study.exported import read_export
+from propreg.study.exported import damaged, read_export
 from propreg.study.provenance import provenance
 from propreg.study.record import Outcome, Record
 from propreg.study.run import Cell, Run
-from propreg.study.store import Store
+from propreg.study.store import Row, Store
+
+ENDS = (".jsonl.gz", ".jsonl")
+BESIDE = ".provenance.json"
+STORES = (".sqlite", ".db")
 
 
 @dataclass
@@ -23,31 +28,64 @@ class Taken:
     unequal: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Source:
+    """The runs of an export or a store, all looked at, and who made them."""
+
+    path: Path
+    made_by: list[dict[str, Any]]
+    records: list[Record]
+
+
 def is_store(path: Path) -> bool:
-    """Whether a file is SQLite's, by its first bytes."""
+    """Whether a file is SQLite's, by its first bytes; an empty one is a store without runs if it is called one."""
     try:
         with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\x00"
+            head = file.read(16)
     except OSError as error:
         raise StudyError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return head == b"SQLite format 3\x00" or (not head and path.suffix in STORES)
 
 
-def records(path: Path) -> Iterator[Record]:
-    """The runs of an export or a store, one after another."""
-    if is_store(path):
-        with Store(path, "read") as store:
-            for text, split, seed, *out, batch in store.rows():
-                yield Record(Run(Cell.from_text(text), split, seed), Outcome(*out), batch)
-        return
+def read_source(path: Path) -> Source:
+    """Read the runs of an export or a store, as they are at one moment.
+
+    Raises:
+        StudyError: If it is neither, or damaged.
+    """
+    if not is_store(path):
+        return Source(path, made_by(path), list(_exported(path)))
+    with Store(path, "read") as store, store.snapshot():
+        need_whole(store)
+        return Source(path, provenance(store), [_record(Cell.from_text(row[0]), row[1:]) for row in store.rows()])
+
+
+def _exported(path: Path) -> Iterator[Record]:
     for value, rows in read_export(path):
-        cell = Cell.from_json(value)
-        for split, seed, *out, batch in rows:
-            yield Record(Run(cell, split, seed), Outcome(*out), batch)
+        try:
+            cell = Cell.from_json(value)
+        except StudyError as error:
+            raise StudyError(f"{path} is damaged, or from a newer propreg: {error}") from error
+        except RecursionError as error:
+            raise damaged(path) from error
+        for row in rows:
+            yield _record(cell, row)
+
+
+def _record(cell: Cell, row: Row | list[Any]) -> Record:
+    split, seed, *out, batch = row
+    return Record(Run(cell, split, seed), Outcome(*out), batch)
 
 
 def sidecar(path: Path) -> Path:
-    """The file beside an export that says where and with what its runs were made."""
-    return path.with_name(path.name.split(".")[0] + ".provenance.json")
+    """The file beside an export that says where and with what its runs were made.
+
+    Example:
+        >>> sidecar(Path("results/runs.jsonl.gz")).as_posix(), sidecar(Path("runs.a.jsonl")).as_posix()
+        ('results/runs.provenance.json', 'runs.a.provenance.json')
+    """
+    end = next((end for end in ENDS if path.name.endswith(end)), "")
+    return path.with_name(path.name.removesuffix(end) + BESIDE)
 
 
 def made_by(path: Path) -> list[dict[str, Any]]:
@@ -57,19 +95,38 @@ def made_by(path: Path) -> list[dict[str, Any]]:
             return provenance(store)
     try:
         found = json.loads(sidecar(path).read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []  # runs are worth having without it
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def take_in(store: Store, path: Path) -> Taken:
     """Add the runs of an export or a store, all or none of a file."""
-    if path.exists() and path.resolve() == store.path.resolve():
+    _need_other(store.path, path)
+    return _add(store, read_source(path))
+
+
+def take_into(store: Path, path: Path) -> Taken:
+    """The same with a store that is made where there is none, but only for runs that can be taken in.
+
+    It is never taken away again: as soon as it has a name, others may work on it.
+    """
+    _need_other(store, path)
+    source = read_source(path)
+    with Store(store) as opened:
+        return _add(opened, source)
+
+
+def _need_other(store: Path, path: Path) -> None:
+    if path.exists() and store.exists() and path.samefile(store):
         raise StudyError(f"{path} is the store itself: name another one to take runs from.")
+
+
+def _add(store: Store, source: Source) -> Taken:
     taken = Taken()
-    session = store.begin_session({"taken_from": path.name, "made_by": made_by(path)})
     with store.transaction():
-        for record in records(path):
+        session = store.begin_session_within({"taken_from": source.path.name, "made_by": source.made_by})
+        for record in source.records:
             if store.add_within(record, session):
                 taken.added += 1
             elif store.find(record.run.key).outcome == record.outcome:

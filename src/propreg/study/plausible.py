@@ -1,7 +1,7 @@
 """Whether the numbers of a run can be: what is stored, exported and taken in is looked at in the same way."""
 
 import json
-import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,16 +36,26 @@ def implausible(row: Sequence[Any]) -> list[str]:
         found.append("has no validation or no test nodes")
     if epoch > epochs:
         found.append(f"reports epoch {epoch} of {epochs}")
-    if not isinstance(batch, str):
+    if not _is_text(batch):
         found.append("has something for its batch that is no text")
-    if measures is not None and not _are_measures(measures):
+    if measures is not None and not (_is_text(measures) and _are_measures(measures)):
         found.append("has measures that are not numbers by name")
     return found
 
 
-def _are_measures(text: object) -> bool:
+def _is_text(value: object) -> bool:
+    """Whether it is text that a file can hold: JSON can name halves of characters, too."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value))
+
+
+def _are_measures(text: str) -> bool:
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return isinstance(found, dict) and all(type(v) in (int, float) and math.isfinite(v) for v in found.values())
+    return isinstance(found, dict) and all(_is_finite(v) for v in found.values())
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number that a float can be; whole numbers can be larger."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max  # type: ignore[arg-type]

@@ -31,12 +31,12 @@ def provenance(store: Store, wanted: Set[Place] | None = None) -> list[Note]:
         store: The store.
         wanted: Only sessions of these runs; all where left out.
     """
-    every, chosen = _counts(store, wanted)
-    with store.reading():
-        numbers = [number for (number,) in store.db.execute("SELECT id FROM sessions ORDER BY id")]
+    with store.snapshot():
+        every, chosen = _counts(store, wanted)
+        sessions = store.numbered_sessions()
     found: list[Note] = []
     came = _Came(is_whole=every == chosen)
-    for number, note in zip(numbers, store.sessions(), strict=True):
+    for number, note in sessions.items():
         makers = note.pop("made_by", [])
         if makers:
             came.add(makers, every[number], chosen[number])

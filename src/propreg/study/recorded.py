@@ -1,27 +1,20 @@
 """Recorded runs, from a store or from exports: those to train again, and how many of a sweep there are."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from propreg.study.errors import StudyError
-from propreg.study.merging import made_by
+from propreg.study.errors import NoRunError, StudyError, check_one
+from propreg.study.merging import is_store, made_by
+from propreg.study.places import Reading
 from propreg.study.provenance import provenance
 from propreg.study.record import Record
-from propreg.study.results import load_results
+from propreg.study.results import export_files, load_results
 from propreg.study.run import Cell, Run
 from propreg.study.store import Store
-
-
-class Recorded(Protocol):
-    """What training a run again needs to know; :class:`propreg.study.store.Store` is one."""
-
-    def find(self, key: str) -> Record: ...
-
-    def members(self, batch: str) -> list[str]: ...
-
-    def tests(self, cell: str, split: int, but: int) -> list[float]: ...
 
 
 class Exported:
@@ -41,16 +34,17 @@ class Exported:
             # The text is canonical, so that a key can be had without parsing it, a hundred thousand times.
             if Run.key_of(text, split, seed).startswith(key):
                 found.append(Record(Run(Cell.from_text(text), split, seed), outcome, batch))
-        if len(found) != 1:
-            many = "no run" if not found else "more than one run"
-            raise StudyError(f"{self.path} has {many} whose key begins with {key!r}: propreg table --runs lists keys.")
+        check_one(len(found), self.path, key)
         return found[0]
+
+    def close(self) -> None:
+        """Nothing: no file is open."""
 
     def __enter__(self) -> "Exported":
         return self
 
     def __exit__(self, *_: object) -> None:
-        return None
+        self.close()
 
     def members(self, batch: str) -> list[str]:  # noqa: ARG002  (as a store is asked)
         """None: exports name batches but not their members, which the experiments know."""
@@ -61,23 +55,70 @@ class Exported:
         runs = self._results.runs(cell)
         return [out.test / out.test_of for _, at, seed, out, _ in runs if at == split and seed != but]
 
+    def sessions(self) -> list[dict[str, Any]]:
+        """Who made them, as far as that is known."""
+        return [note for file in _files(self.path) for note in made_by(file)]
 
-def open_recorded(store: Path, results: Path | None, usual: Path | None = None) -> "Store | Exported":
-    """The store, or else exports: those that are named, or a usual folder where there is no store.
+
+Recorded = Store | Exported
+
+
+def open_recorded(key: str, places: Sequence[Path]) -> Recorded:
+    """The first of the places that has the run of a key, or of the beginning of one.
 
     Raises:
-        StudyError: If there is neither.
+        StudyError: If none has it, or one has more than one such run, or cannot be read.
     """
-    if results is not None:
-        return Exported(results)
-    if store.exists() or usual is None:
-        return Store(store, "read")
-    if usual.is_dir():
-        return Exported(usual)
-    raise StudyError(
-        f"There is no store {store} and no folder {usual}: name exported runs with --results, or take them into a "
-        "store with propreg store import results/runs.jsonl.gz."
+    for place in places:
+        opened = _open(place)
+        try:
+            opened.find(key)
+        except NoRunError:
+            opened.close()
+            if len(places) == 1:
+                raise
+        except BaseException:
+            opened.close()
+            raise
+        else:
+            return opened
+    raise NoRunError(
+        f"Neither {' nor '.join(map(str, places))} has a run whose key begins with {key!r}: "
+        "propreg table --runs lists keys."
     )
+
+
+def _open(place: Path) -> Recorded:
+    if not place.exists():
+        raise StudyError(f"There is no {place}: name a store with --store, or exported runs with --results.")
+    return Store(place, "read") if place.is_file() and is_store(place) else Exported(place)
+
+
+def makers(recorded: Recorded, record: Record) -> list[dict[str, Any]]:
+    """The sessions that may have trained a run: the one that wrote it, or else those that name its batch."""
+    if isinstance(recorded, Exported):
+        notes: Any = recorded.sessions()
+    else:
+        wrote = _session(recorded, record.run.key)
+        if "made_by" not in wrote:
+            return [wrote]
+        notes = wrote["made_by"]
+    named = [note for note in notes if isinstance(note, dict) and isinstance(note.get("batches"), list)]
+    return [note for note in named if record.batch in note["batches"]]
+
+
+def _session(store: Store, key: str) -> dict[str, Any]:
+    """What the session that wrote a run into a store noted; nothing where that cannot be read."""
+    with store.reading():
+        row = store.db.execute("SELECT info FROM sessions JOIN runs ON session = id WHERE key = ?", (key,)).fetchone()
+    with suppress(ValueError, TypeError):
+        found = json.loads(row[0])
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _files(path: Path) -> list[Path]:
+    return list(export_files(path)) if path.is_dir() else [path]
 
 
 @dataclass(frozen=True)
@@ -93,9 +134,9 @@ class Done:
     """What there is of a sweep.
 
     Args:
-        read: The store or the folder of exports that was read; None where there is neither.
+        read: The store, export or folder of exports that was read; None where there is none.
         files: The exports that a store can take in to go on; none where a store was read.
-        keys: Of the runs that are there, at least of those asked for.
+        keys: Of the runs that are there, of those asked for.
         seconds_per_cost: The pace of the store's batches, None where none was timed.
         pace: That of all recorded runs, None where nobody noted it.
     """
@@ -107,29 +148,19 @@ class Done:
     pace: Pace | None = None
 
 
-def what_is_done(runs: Iterable[Run], store: Path, usual: Path | None = None) -> Done:
-    """How far a sweep is: by the store, or else by a usual folder of exports.
+def what_is_done(runs: Iterable[Run], reading: Reading) -> Done:
+    """How far a sweep is, by the record that was read.
 
     Raises:
         StudyError: If what is there cannot be read.
     """
-    read = where_done(store, usual)
-    if read is None:
-        return Done()
-    if read == store:
-        with Store(store, "read") as opened:
-            keys, rate = frozenset(opened.keys()), opened.seconds_per_cost()
-            return Done(store, (), keys, rate, pace_of(provenance(opened)))
-    results, files = load_results(read), tuple(sorted(read.glob("*.jsonl*")))
+    path, results = reading.path, reading.results
     keys = frozenset(run.key for run in runs if results.outcome(run.cell, run.split, run.seed) is not None)
-    return Done(read, files, keys, None, pace_of(note for file in files for note in made_by(file)))
-
-
-def where_done(store: Path, usual: Path | None = None) -> Path | None:
-    """The store, or else a usual folder that holds exports; None where there is neither."""
-    if store.exists():
-        return store
-    return usual if usual is not None and any(usual.glob("*.jsonl*")) else None
+    if path.is_file() and is_store(path):
+        with Store(path, "read") as opened:
+            return Done(path, (), keys, opened.seconds_per_cost(), pace_of(provenance(opened)))
+    files = tuple(_files(path))
+    return Done(path, files, keys, None, pace_of(note for file in files for note in made_by(file)))
 
 
 def pace_of(sessions: Iterable[dict[str, Any]]) -> Pace | None:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from propreg.study.batches import Batch, cut
+from propreg.study.conditions import Conditions, compare_conditions
 from propreg.study.errors import StudyError
 from propreg.study.experiment import experiment_names, load_experiment
 from propreg.study.record import Outcome, Record
-from propreg.study.recorded import Recorded
+from propreg.study.recorded import Recorded, makers
 from propreg.study.run import Run
 
 if TYPE_CHECKING:
@@ -22,12 +23,21 @@ LIMIT = 3.0
 
 @dataclass(frozen=True)
 class Rerun:
-    """A run trained again. ``between_seeds`` is the standard deviation of test accuracy between the other seeds."""
+    """A run trained again.
+
+    Args:
+        record: What is recorded of it.
+        again: What came now.
+        in_batch: Whether it was trained in its recorded batch.
+        between_seeds: The standard deviation of test accuracy between the other seeds; None if there is none.
+        conditions: How those under which it was trained compare with those of now.
+    """
 
     record: Record
     again: Outcome
     in_batch: bool
     between_seeds: float | None
+    conditions: Conditions
 
     @property
     def equal(self) -> bool:
@@ -40,10 +50,15 @@ class Rerun:
         return (self.again.test - self.record.outcome.test) / self.again.test_of
 
     @property
+    def equal_expected(self) -> bool:
+        """Whether anything but the same bits is wrong: in the same batch, with all that is noted as it was."""
+        return self.in_batch and self.conditions.same
+
+    @property
     def passed(self) -> bool:
-        """Equal, or as near as another seed could be."""
-        if self.equal:
-            return True
+        """Equal; or, where that is not to be expected, as near as another seed could be."""
+        if self.equal or self.equal_expected:
+            return self.equal
         return self.between_seeds is not None and abs(self.difference) <= LIMIT * self.between_seeds
 
     def sentence(self) -> str:
@@ -52,13 +67,16 @@ class Rerun:
         start = f"run {self.record.run.key[:16]}, trained again {how}:"
         if self.equal:
             return f"{start} the same to the last node, {100 * self.again.test / self.again.test_of:.2f} % on test."
-        apart = f"{start} {100 * self.difference:+.2f} points on test"
+        apart = f"{start} not the same, {100 * self.difference:+.2f} points on test"
+        why = f" {self.conditions.sentence()}" if self.in_batch else ""
+        if self.equal_expected:
+            return f"{apart}.{why}"
         if self.between_seeds is None:
-            return f"{apart}; fewer than two other seeds of its split are stored to judge that by."
+            return f"{apart}; fewer than two other seeds of its split are stored to judge that by.{why}"
         verdict = "within" if self.passed else "beyond"
         return (
             f"{apart}, {verdict} {LIMIT:g} standard deviations between the other seeds of its split "
-            f"({100 * self.between_seeds:.2f} points)."
+            f"({100 * self.between_seeds:.2f} points).{why}"
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -68,6 +86,8 @@ class Rerun:
             "equal": self.equal,
             "passed": self.passed,
             "in_batch": self.in_batch,
+            "equal_expected": self.equal_expected,
+            "conditions": {"differs": self.conditions.differs, "not_recorded": self.conditions.untold},
             "difference": self.difference,
             "between_seeds": self.between_seeds,
             "before": vars(self.record.outcome),
@@ -77,9 +97,9 @@ class Rerun:
 
 @dataclass(frozen=True)
 class Step:
-    """How far a training is: runs done of so many, and epochs so far, 0 before the first."""
+    """How far a training is: in the recorded batch or not, runs done of so many, and epochs so far, 0 at first."""
 
-    batch: str
+    in_batch: bool
     runs: int
     done: int = 0
     epochs: int = 0
@@ -105,7 +125,7 @@ def rerun(
     record = recorded.find(key)
     batch = None if alone else _batch(recorded, record)
     training = batch or Batch("alone", (record.run,))
-    step = Step(training.title, len(training.runs))
+    step = Step(batch is not None, len(training.runs))
     tell(step)
     crew = trainer() if callable(trainer) else trainer
 
@@ -123,7 +143,8 @@ def rerun(
             found = each.outcome
     if found is None:
         raise StudyError(f"The engine handed out no result of run {record.run.key[:16]}.")
-    return Rerun(record, found, batch is not None, _between_seeds(recorded, record.run))
+    conditions = compare_conditions(crew.about(), makers(recorded, record))
+    return Rerun(record, found, batch is not None, _between_seeds(recorded, record.run), conditions)
 
 
 def _batch(recorded: Recorded, record: Record) -> Batch | None:

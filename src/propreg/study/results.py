@@ -1,6 +1,5 @@
 """Finished runs as arrays, from exports or a store: what tables and figures are computed from. No torch."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -11,8 +10,8 @@ import numpy as np
 
 from propreg.statistics import Runs
 from propreg.study.errors import StudyError
-from propreg.study.exported import check_rows, parsed, read_texts, rows_of
-from propreg.study.merging import is_store
+from propreg.study.exported import canonical, check_rows, read_texts, rows_of
+from propreg.study.merging import ENDS, STORES, is_store
 from propreg.study.record import Outcome
 from propreg.study.run import Cell, Run
 from propreg.study.store import Store
@@ -118,19 +117,9 @@ def _unequal(key: str, first: str, second: str) -> StudyError:
     )
 
 
-def where_results(named: Path | None, folder: Path, store: Path) -> Path:
-    """The place to read from: what is named, else the folder of exports, else the store.
-
-    Raises:
-        StudyError: If nothing is named and neither is there.
-    """
-    found = named or next((place for place in (folder, store) if place.exists()), None)
-    if found is None:
-        raise StudyError(
-            f"There are no recorded runs here: neither a folder {folder}/, which a clone of the repository has, nor a "
-            f"store {store}: go to one, or name a store or exports with --results."
-        )
-    return found
+def export_files(folder: Path) -> list[Path]:
+    """The exports in a folder, sorted; hidden files are half-written ones, or notes that a system makes of them."""
+    return sorted(file for file in folder.glob("*.jsonl*") if file.name.endswith(ENDS) and file.name[0] != ".")
 
 
 def load_results(path: Path) -> Results:
@@ -141,7 +130,7 @@ def load_results(path: Path) -> Results:
     """
     if not path.exists():
         raise StudyError(f"There are no results at {path}: name a store or a folder of exports with --results.")
-    files = sorted(path.glob("*.jsonl*")) if path.is_dir() else [path]
+    files = export_files(path) if path.is_dir() else [path]
     if not files:
         raise StudyError(f"{path} holds no exported runs (*.jsonl or *.jsonl.gz): propreg store export makes some.")
     results = Results()
@@ -151,10 +140,9 @@ def load_results(path: Path) -> Results:
                 for row in store.rows():
                     check_rows([row[1:]], file, f"propreg store check --store {file} says how to mend it")
                     results.take(row[0], [row[1:]], str(file))
-        elif file.suffix in (".sqlite", ".db"):
+        elif file.suffix in STORES:
             raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
             for cell, runs in read_texts(file):
-                text = json.dumps(parsed(cell, file), separators=(",", ":"))
-                results.take_later(text, partial(rows_of, runs, file), str(file))
+                results.take_later(canonical(cell, file), partial(rows_of, runs, file), str(file))
     return results

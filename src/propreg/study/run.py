@@ -7,13 +7,14 @@ adds the two numbers. The key is the SHA-256 of that text, so that equal runs ha
 
 import hashlib
 import json
-import math
+import sys
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from propreg.engine.spec import Method, Model, Protocol, Replica
 from propreg.study.errors import StudyError
+from propreg.study.plausible import LARGEST
 
 RECIPE = 1
 """Changes when the maths of a training does, so that old and new results never share a key."""
@@ -171,8 +172,8 @@ def decimal(name: str, value: object) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise StudyError(f"{name} must be a number, but {value!r} came.")
-    if not math.isfinite(value):
-        raise StudyError(f"{name} must be finite, but {value} came.")
+    if not -sys.float_info.max <= value <= sys.float_info.max:  # a whole number, too, may be larger than any float
+        raise StudyError(f"{name} must be finite, but {str(value)[:60]} came.")
     return float(f"{value:.12g}") + 0.0
 
 
@@ -221,7 +222,34 @@ def _dense(kind: type, value: object) -> Any:
     for name, each in known.items():
         if name not in value and each.default is MISSING and each.default_factory is MISSING:
             raise StudyError(f"{kind.__name__} needs {name!r}, which is missing.")
+        if name in value and name not in _PARTS:
+            _check_type(kind, name, value[name])
     return kind(**{k: _dense(_PARTS[k], v) if kind is Cell and k in _PARTS else v for k, v in value.items()})
+
+
+_WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number", type(None): "null"}
+
+
+def _check_type(kind: type, name: str, value: object) -> None:
+    """Refuse a value of another type than a setting has; which of its values are known is not looked at."""
+    known = _types(kind)[name]
+    if type(value) not in known and not (type(value) is int and float in known):
+        words = " or ".join(word for each, word in _WORDS.items() if each in known)
+        raise StudyError(f"{name} must be {words}, but {_WORDS.get(type(value), 'something else')} came.")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise StudyError(f"{name} is far too large.")
+
+
+@cache
+def _types(kind: type) -> dict[str, set[type]]:
+    """The types of a dataclass's settings."""
+    return {name: _leaves(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _leaves(hint: Any) -> set[type]:
+    if get_origin(hint) is Literal:
+        return {type(value) for value in get_args(hint)}
+    return {leaf for inner in get_args(hint) for leaf in _leaves(inner)} or {hint}
 
 
 def _integer(name: str, value: object) -> int:

@@ -124,8 +124,12 @@ def reproduce(
                 sweep.train(todo, crew, session)
         finally:
             store.end_session(session, {"seconds": round(time.monotonic() - started, 1)})
-    report.missing = len(every - store.keys())
+    store.still_there()
+    keys = store.keys()
+    report.missing = len(every - keys)
     report.seconds = time.monotonic() - started
+    # Of those that were left out, others may have trained some meanwhile.
+    report.skipped = [why for batch, why in sweep.skipped if any(run.key not in keys for run in batch.runs)]
     if stop() and report.missing:
         report.reason = stop.reason
     elif report.skipped:
@@ -141,6 +145,7 @@ class _Sweep:
     tell: Callable[[Progress], None]
     progress: Progress
     report: Report
+    skipped: list[tuple[Batch, str]] = field(default_factory=list)
     spent: float = 0.0
     cost: float = 0.0
 
@@ -150,10 +155,10 @@ class _Sweep:
             if self.stop():
                 return
             if self._takes(batch) > self.stop.left():
-                self.report.skipped.append(f"{batch.title}: would not end before the time limit")
+                self.skipped.append((batch, f"{batch.title}: would not end before the time limit"))
                 continue
             if not claim(self.store, batch.id, self.worker):
-                self.report.skipped.append(f"{batch.title}: another process is training it")
+                self.skipped.append((batch, f"{batch.title}: another process is training it"))
                 continue
             try:
                 known = self.store.keys()  # again, now that nobody else trains it

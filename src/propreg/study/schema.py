@@ -1,5 +1,9 @@
 """The tables of a store, and its version."""
 
+import sqlite3
+from collections import defaultdict
+from contextlib import closing
+
 APPLICATION = 0x50726567  # "Preg": tells a store from any other SQLite file
 VERSION = 1
 
@@ -44,3 +48,42 @@ CREATE TABLE sessions (
     info TEXT NOT NULL                    -- JSON: machine, versions, device, when
 );
 """
+
+
+def create(db: sqlite3.Connection) -> None:
+    """Make the tables of a store in a database that has none."""
+    for statement in TABLES.split(";"):
+        db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def missing(db: sqlite3.Connection) -> list[str]:
+    """What a database lacks of a store's tables and their columns, in words.
+
+    Example:
+        >>> db = sqlite3.connect(":memory:")
+        >>> create(db)
+        >>> _ = db.execute("DROP TABLE leases")
+        >>> _ = db.execute("ALTER TABLE batches DROP COLUMN cost")
+        >>> missing(db)
+        ['column cost of table batches', 'table leases']
+    """
+    with closing(sqlite3.connect(":memory:")) as new:
+        create(new)
+        wanted = _columns(new)
+    there = _columns(db)
+    found = [f"table {table}" for table in wanted.keys() - there.keys()]
+    found += [f"column {name} of table {table}" for table in wanted.keys() & there.keys()
+              for name in wanted[table] - there[table]]  # fmt: skip
+    return sorted(found)
+
+
+def _columns(db: sqlite3.Connection) -> dict[str, set[str]]:
+    found = defaultdict[str, set[str]](set)
+    for table, name in db.execute(
+        "SELECT tables.name, columns.name FROM sqlite_master AS tables, pragma_table_info(tables.name) AS columns"
+        " WHERE tables.type = 'table'"
+    ):
+        found[table].add(name)
+    return found

@@ -7,23 +7,20 @@ digest beside it, see :mod:`propreg.study.row_digest`.
 import json
 import os
 import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from propreg.study.batches import Batch
-from propreg.study.errors import StudyError
+from propreg.study.errors import StudyError, check_one
+from propreg.study.opening import BUSY_SECONDS, close_store, open_store
 from propreg.study.record import Outcome, Record
 from propreg.study.row_digest import DIGESTS, read_digests, row_digest
 from propreg.study.run import Cell, Run
-from propreg.study.schema import APPLICATION, TABLES, VERSION
 from propreg.study.store_errors import store_sentence
 
-DEFAULT = "propreg-study.sqlite"
-BUSY_SECONDS = 60.0
 Row = tuple[Any, ...]
 _COLUMNS = ("val", "val_of", "test", "test_of", "epoch", "epochs", "failed_at", "measures")
 _OUTCOME = ", ".join(_COLUMNS)
@@ -51,78 +48,36 @@ class Store:
 
     def __init__(self, path: str | os.PathLike[str], mode: str = "write") -> None:
         self.path = Path(path)
-        if mode != "write" and not self.path.exists():
-            raise StudyError(f"There is no store {self.path}: name one with --store, or run propreg reproduce first.")
-        if self.path.is_dir():
-            raise StudyError(f"{self.path} is a folder, not a store: name the SQLite file in it with --store.")
-        self._digests, self._wal = False, self.path.with_name(f"{self.path.name}-wal")
-        self._tidies = mode == "read" and not self._wal.exists()
+        self._file = self.path.absolute()
+        self._digests = False
+        self._identity: tuple[int, int] | None = None
         with self.reading():
-            if mode == "read":
-                self.db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
-            else:
-                self.db = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
-            self.db.isolation_level = None  # transactions begin and end where we say so
-        try:
-            with self.reading():
-                self._open(mode)
-        except BaseException:
-            self.close()
-            raise
-
-    def _open(self, mode: str) -> None:
-        empty = not self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if empty and mode == "write":
-            self._use_wal()
-            self._create()
-        ((application,), (version,)) = (
-            self.db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
-        )
-        if application != APPLICATION:
-            raise StudyError(f"{self.path} is not a propreg store: name another file with --store.")
-        if version > VERSION:
-            raise StudyError(
-                f"{self.path} has schema {version}, this propreg knows schemas up to {VERSION}: "
-                "install the newer propreg that wrote it."
-            )
-        if mode != "read":
-            self._use_wal()
-            self.db.execute("PRAGMA synchronous = NORMAL")  # in WAL mode a kill loses nothing, and files stay whole
-            self.db.execute("PRAGMA foreign_keys = ON")
-
-    def _use_wal(self) -> None:
-        """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
-        until = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                self.db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
-                    raise
-                time.sleep(0.02)
-
-    def _create(self) -> None:
-        with self.transaction():
-            if self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                return  # another process was faster
-            for statement in TABLES.split(";"):
-                self.db.execute(statement)
-            self.db.execute(f"PRAGMA application_id = {APPLICATION}")
-            self.db.execute(f"PRAGMA user_version = {VERSION}")
+            self.db, self._tidies = open_store(self.path, mode)
+        self._identity = self._identify()
 
     def close(self) -> None:
         """Close the file. What was only read has no more files beside it than before."""
-        self.db.close()
-        if not self._tidies:
-            return
-        # To read in WAL mode SQLite makes -wal and -shm, and who may only read cannot take them away again. Who may
-        # write does so when closing, unless another process has the file open; an empty -wal changes nothing in it.
-        uri = f"{self.path.absolute().as_uri()}?mode=rw"
-        with suppress(sqlite3.Error, FileNotFoundError):  # another process may have taken the -wal away meanwhile
-            if not self._wal.stat().st_size:
-                with closing(sqlite3.connect(uri, uri=True, timeout=0)) as db:
-                    db.execute("PRAGMA schema_version").fetchone()
+        close_store(self.db, self._file, self._tidies)
+
+    def still_there(self) -> None:
+        """See that what is written goes to the file of that name: a deleted one takes runs, too, and loses them.
+
+        Raises:
+            StudyError: If it was deleted or replaced since it was opened.
+        """
+        if self._identity is None or self._identify() != self._identity:
+            raise StudyError(
+                f"{self.path} was deleted, moved or replaced while it was in use: put it back and run again; what was "
+                "stored in it since then may be lost."
+            )
+
+    def _identify(self) -> tuple[int, int] | None:
+        """Which file has the store's name; None where there is none."""
+        try:
+            found = self._file.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def __enter__(self) -> "Store":
         return self
@@ -139,6 +94,7 @@ class Store:
             self.db.execute("BEGIN IMMEDIATE")
             try:
                 yield
+                self.still_there()
                 self.db.execute("COMMIT")
             except BaseException:
                 self._digests = False  # if the table was made in here, it is gone again
@@ -147,19 +103,38 @@ class Store:
                 raise
 
     @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read inside is of one moment, whatever other processes write meanwhile."""
+        if self.db.in_transaction:
+            yield
+            return
+        with self.reading():
+            self.db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                with suppress(sqlite3.Error):  # there is nothing to lose
+                    self.db.execute("ROLLBACK")
+
+    @contextmanager
     def reading(self) -> Iterator[None]:
         """What sqlite3 raises inside becomes one sentence."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter of names in a damaged schema
+            if self._identity is not None:
+                self.still_there()  # a file that took its place may be the reason
             raise StudyError(store_sentence(self.path, error, BUSY_SECONDS)) from error
 
     def begin_session(self, info: dict[str, Any]) -> int:
         """Note who is about to write: machine, versions, device. Returns its number."""
         with self.transaction():
-            text = json.dumps(info, sort_keys=True)
-            number = self.db.execute("INSERT INTO sessions (info) VALUES (?)", (text,)).lastrowid
-        return int(number or 0)
+            return self.begin_session_within(info)
+
+    def begin_session_within(self, info: dict[str, Any]) -> int:
+        """:meth:`begin_session` inside a transaction of the caller's."""
+        text = json.dumps(info, sort_keys=True)
+        return int(self.db.execute("INSERT INTO sessions (info) VALUES (?)", (text,)).lastrowid or 0)
 
     def end_session(self, number: int, info: dict[str, Any]) -> None:
         """Add to what is noted of a session."""
@@ -236,9 +211,7 @@ class Store:
                 " WHERE key >= ? AND key < ? LIMIT 2",
                 (key, key + "g"),
             ).fetchall()
-        if len(rows) != 1:
-            found = "no run" if not rows else "more than one run"
-            raise StudyError(f"{self.path} has {found} whose key begins with {key!r}: propreg table --runs lists keys.")
+        check_one(len(rows), self.path, key)
         text, split, seed, *out, batch = rows[0]
         return Record(Run(Cell.from_text(text), split, seed), Outcome(*out), batch)
 
@@ -286,12 +259,16 @@ class Store:
 
     def sessions(self) -> list[dict[str, Any]]:
         """Who wrote, and how many runs."""
+        return list(self.numbered_sessions().values())
+
+    def numbered_sessions(self) -> dict[int, dict[str, Any]]:
+        """The same by the sessions' numbers."""
         with self.reading():
             rows = self.db.execute(
-                "SELECT info, count(key) FROM sessions LEFT JOIN runs ON session = id GROUP BY id ORDER BY id"
+                "SELECT id, info, count(key) FROM sessions LEFT JOIN runs ON session = id GROUP BY id ORDER BY id"
             ).fetchall()
         try:
-            return [json.loads(info) | {"runs": runs} for info, runs in rows]
-        except (ValueError, TypeError):
+            return {number: json.loads(info) | {"runs": runs} for number, info, runs in rows}
+        except (ValueError, TypeError, RecursionError):
             why = sqlite3.DatabaseError("malformed note of a session")
             raise StudyError(store_sentence(self.path, why, BUSY_SECONDS)) from None

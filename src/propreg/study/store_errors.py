@@ -20,12 +20,17 @@ def store_sentence(path: Path, error: Exception, busy_seconds: float) -> str:
 
     Example:
         >>> import sqlite3
-        >>> print(store_sentence(Path("a.sqlite"), sqlite3.OperationalError("disk I/O error"), 60))
-        a.sqlite: disk I/O error.
+        >>> print(store_sentence(Path("a.sqlite"), sqlite3.OperationalError("interrupted"), 60))
+        a.sqlite: interrupted.
     """
     name, why = getattr(error, "sqlite_errorname", ""), _printable(error)
     if name == "SQLITE_FULL":
         return f"{path} cannot grow, the disk is full: free some space and run again; what was stored is kept."
+    if name.startswith("SQLITE_IOERR"):  # a full disk, too, where a file beside the store cannot grow
+        return (
+            f"{path} cannot be read or written, the disk is full or fails ({why}): free some space, or see that the "
+            "disk is in order, and run again; what was stored is kept."
+        )
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) or why.startswith(_SCHEMA):
         return (
             f"{path} is damaged or no SQLite file ({why}): it was left as it is; put a copy in its place, or name "

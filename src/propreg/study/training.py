@@ -21,6 +21,7 @@ from propreg.engine.problem import Problem
 from propreg.engine.spec import Result
 from propreg.engine.step import nothing_dropped
 from propreg.study.batches import Batch
+from propreg.study.device import check_device, processor
 from propreg.study.digest import PARTS
 from propreg.study.engine_digest import engine_digest
 from propreg.study.errors import Stopped, StudyError
@@ -110,7 +111,10 @@ class Trainer:
         """The machine, the versions and the engine's code, for the record."""
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
         versions = {"python": platform.python_version(), "torch": str(torch.__version__), "propreg": __version__}
-        return {"device": f"{self.device.type}: {name}", **versions, "engine": engine_digest()}
+        about = {"device": f"{self.device.type}: {name}", **versions, "engine": engine_digest()}
+        # Results differ between processors of one architecture.
+        model = processor() if self.device.type == "cpu" else ""
+        return about | ({"processor": model} if model else {})
 
 
 def _needed(runs: Sequence[Run], known: Set[str], size: int) -> list[Run]:
@@ -155,12 +159,7 @@ def _outcome(problem: Problem, result: Result, measures: dict[str, float] | None
 
 
 def _device(name: str) -> torch.device:
+    check_device(name)
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise StudyError(f"device must be 'auto', 'cpu' or 'cuda', but {name!r} came.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise StudyError("There is no CUDA device here: leave --device out, or pass --device cpu.")
-    return device
+    return torch.device(name)

@@ -1,0 +1,49 @@
+"""``propreg rerun``: a recorded run, trained again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from propreg.cli.recorded import RESULTS, StoreOrDefault, named
+from propreg.cli.retraining import Retraining
+from propreg.cli.study import DEFAULT_STORE, Device, Json, make_trainer, one_sentence, print_json
+
+
+def rerun(
+    key: Annotated[str, typer.Argument(help="A run's key, or its beginning.")],
+    device: Device = "auto",
+    alone: Annotated[bool, typer.Option(help="Train the run by itself, not in its recorded batch: quicker.")] = False,
+    store: StoreOrDefault = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help=f"A store, an export, or a folder of exports; default {RESULTS}/, or the store {DEFAULT_STORE} where "
+            "only that has the run."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train a recorded run again, in its batch where that is known, and compare. The record is not changed.
+
+    Where batch, device, versions and engine are those of the record, anything but the same bits is a failure; else
+    test accuracy has to be within three standard deviations between the other seeds of the same split.
+    """
+    with one_sentence():
+        from propreg.study.device import check_device
+        from propreg.study.places import need_places
+        from propreg.study.recorded import open_recorded
+        from propreg.study.rerun import rerun as again
+
+        check_device(device)
+        places = need_places(named(results, store), RESULTS, DEFAULT_STORE)
+        with open_recorded(key, places) as opened, Retraining(alone) as tell:
+            if len(places) > 1:
+                typer.echo(f"The run is recorded in {opened.path}.", err=True)
+            found = again(opened, key, lambda: make_trainer(device), alone=alone, tell=tell)
+        if as_json:
+            print_json(found.as_json())
+        else:
+            typer.echo(found.sentence())
+    if not found.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,59 @@
+"""Whether a run was trained under the conditions of today, as far as its session noted them: then bits are equal."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+PROCESSOR = "processor"
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How those of a recorded run compare with those of today: what differs, and what cannot be told."""
+
+    differs: tuple[str, ...] = ()
+    untold: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether everything is known and equal."""
+        return not self.differs and not self.untold
+
+    def sentence(self) -> str:
+        """What may be expected of a training in the same batch."""
+        if self.differs:
+            return f"Equal bits were not expected: {'; '.join(self.differs)}."
+        if self.untold:
+            return f"Equal bits are expected if this is the same machine and code; not recorded: {_list(self.untold)}."
+        return "Equal bits were expected: the batch, the device, the versions and the engine are those of the record."
+
+
+def compare_conditions(today: dict[str, Any], sessions: Iterable[dict[str, Any]]) -> Conditions:
+    """Those of today, as a trainer tells them, with those of all sessions that may have trained a run.
+
+    Example:
+        >>> today = {"device": "cuda: H200", "torch": "2.11"}
+        >>> compare_conditions(today, [{"device": "cuda: H200", "torch": "2.11", "runs": 3}]).same
+        True
+        >>> compare_conditions(today, [{"device": "cuda: H200", "torch": "2.10"}]).differs
+        ('torch was 2.10 and is 2.11',)
+        >>> compare_conditions(today, [{"device": "cuda: H200"}]).untold
+        ('torch',)
+    """
+    noted = list(sessions)
+    differs, untold = [], []
+    for name, now in today.items():
+        then = [session.get(name) for session in noted]
+        if then and all(value == now for value in then):
+            continue
+        if then and now not in then and None not in then:
+            differs.append(f"{name} was {' or '.join(sorted({str(value) for value in then}))} and is {now}")
+        else:
+            untold.append(name)
+    if str(today.get("device", "")).startswith("cpu") and PROCESSOR not in today:
+        untold.append(PROCESSOR)  # a device is called only "cpu: x86_64", and there are many
+    return Conditions(tuple(differs), tuple(untold))
+
+
+def _list(names: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

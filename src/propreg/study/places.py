@@ -1,0 +1,104 @@
+"""Which of two records is read, the folder of exports or the store: one rule for all commands that read recorded runs.
+
+What is named is read, and nothing else. Else it is the folder, where it holds exports; but the store, where that has
+more of the runs that are asked for. Where both have some of them and the folder not all, a remark says which was read.
+"""
+
+from collections.abc import Collection, Sequence, Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from propreg.study.counting import count_runs
+from propreg.study.errors import StudyError
+from propreg.study.experiment import Experiment
+from propreg.study.results import Results, export_files, load_results
+from propreg.study.run import Cell
+from propreg.study.store import Store
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The record that is read: where it is, its runs, and what there is to say of the other one."""
+
+    path: Path
+    results: Results
+    remark: str = ""
+
+
+def places(named: Path | None, folder: Path, store: Path) -> list[Path]:
+    """Where runs are looked for, in this order: what is named alone, or else those of the two that are there."""
+    if named is not None:
+        return [named]
+    return [*([folder] if folder.is_dir() and export_files(folder) else []), *([store] if store.exists() else [])]
+
+
+def need_places(named: Path | None, folder: Path, store: Path) -> list[Path]:
+    """The same, at least one.
+
+    Raises:
+        StudyError: If nothing is named and neither is there.
+    """
+    found = places(named, folder, store)
+    if not found:
+        raise StudyError(
+            f"There are no recorded runs here: neither a folder {folder}/ with exported runs, which a clone of the "
+            f"repository has, nor a store {store}: go to one, or name a store or exports with --results."
+        )
+    return found
+
+
+def read_recorded(experiments: Collection[Experiment], found: Sequence[Path]) -> Reading:
+    """Read the place that the rule names.
+
+    Args:
+        experiments: Those whose runs are asked for.
+        found: One or two places, see :func:`places`.
+
+    Raises:
+        StudyError: If it cannot be read. A store that cannot be read only becomes a remark where there is a folder.
+    """
+    first, *others = found
+    results = load_results(first)
+    if not others:
+        return Reading(first, results)
+    here, asked = count_runs(experiments, results)
+    if here == asked:
+        return Reading(first, results)
+    store = others[0]
+    try:
+        there = _count_in(store, experiments)
+        if there > here:
+            return Reading(store, load_results(store), _remark((store, there), (first, here), asked))
+    except StudyError as error:
+        return Reading(first, results, f"Read from {_name(first)}. The store beside it was left out: {error}")
+    return Reading(first, results, _remark((first, here), (store, there), asked) if there else "")
+
+
+def _count_in(path: Path, experiments: Collection[Experiment]) -> int:
+    """How many runs of experiments a store has, without reading their results."""
+    with Store(path, "read") as store, store.reading():
+        rows = store.db.execute("SELECT text, split, seed FROM runs JOIN cells ON cells.id = cell").fetchall()
+    return count_runs(experiments, _Known(rows))[0]
+
+
+class _Known:
+    """Runs of which only the places are known."""
+
+    def __init__(self, rows: Sequence[tuple[str, int, int]]) -> None:
+        self._places: dict[str, set[tuple[int, int]]] = {}
+        for text, split, seed in rows:
+            self._places.setdefault(text, set()).add((split, seed))
+
+    def places(self, cell: Cell) -> Set[tuple[int, int]]:
+        return self._places.get(cell.text, set())
+
+
+def _remark(read: tuple[Path, int], other: tuple[Path, int], asked: int) -> str:
+    return (
+        f"Read from {_name(read[0])}, which has {read[1]:,} of these {asked:,} runs; {_name(other[0])} has "
+        f"{other[1]:,}: --results {other[0]} reads that one."
+    )
+
+
+def _name(place: Path) -> str:
+    return f"{place}/" if place.is_dir() else str(place)

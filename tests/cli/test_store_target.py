@@ -1,0 +1,97 @@
+"""Where ``propreg store export`` writes: never over a store, or over what it has not written itself."""
+
+import gzip
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from propreg.cli.app import app
+from propreg.study.checking import check_store
+from propreg.study.merging import sidecar
+from propreg.study.record import Record
+from propreg.study.store import Store
+from study.sweeping import batches, made_up
+
+RUNS = batches()[0].runs[:3]
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "mine.sqlite"
+    with Store(path) as opened:
+        session = opened.begin_session({})
+        for run in RUNS:
+            opened.add(Record(run, made_up(run), "b"), session)
+    return path
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def refused(store: Path, target: str, says: str) -> None:
+    before = files(store.parent)
+    done = CliRunner().invoke(app, ["store", "export", target, "--store", store.name])
+    assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
+    assert says in done.stderr
+    assert files(store.parent) == before
+
+
+def test_the_store_itself_stays(store: Path) -> None:
+    (store.parent / "link.jsonl").symlink_to(store)
+    (store.parent / "hard.jsonl").hardlink_to(store)
+    for name in ("mine.sqlite", "./mine.sqlite", str(store), "link.jsonl", "hard.jsonl"):
+        refused(store, name, "is the store itself: name another file, for example runs.jsonl.gz")
+    assert check_store(store) == (3, [], 0)
+
+
+def test_another_database_stays(store: Path) -> None:
+    with closing(sqlite3.connect("other.jsonl")) as db, db:
+        db.execute("CREATE TABLE mine (a)")
+    refused(store, "other.jsonl", "other.jsonl was not written by propreg store export and stays")
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"precious", b'{"format":"other"}', gzip.compress(b"precious", mtime=0), b"\x1f\x8b?"]
+)
+def test_a_file_of_others_stays(store: Path, content: bytes) -> None:
+    Path("precious.txt").write_bytes(content)
+    refused(store, "precious.txt", "precious.txt was not written by propreg store export and stays: name another")
+
+
+def test_a_file_of_others_where_the_provenance_would_go_stays(store: Path) -> None:
+    Path("runs.provenance.json").write_text('{"mine": 1}')
+    refused(store, "runs.jsonl", "runs.provenance.json was not written by propreg store export and stays, and the")
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (".", ". is a folder: name a file in it, for example runs.jsonl.gz"),
+        ("new.provenance.json", "new.provenance.json is a name for what lies beside an export"),
+        ("/dev/null", "/dev/null was not written by propreg store export and stays"),
+    ],
+)
+def test_what_is_no_file_for_runs_is_refused(store: Path, target: str, says: str) -> None:
+    refused(store, target, says)
+
+
+@pytest.mark.parametrize("name", ["runs.jsonl", "runs.jsonl.gz"])
+def test_an_export_is_written_again(store: Path, name: str) -> None:
+    for _ in range(2):
+        assert CliRunner().invoke(app, ["store", "export", name, "--store", store.name]).exit_code == 0
+    assert json.loads(Path("runs.provenance.json").read_text())[0]["runs"] == 3
+
+
+def test_two_exports_do_not_share_their_provenance(store: Path) -> None:
+    for name in ("runs.a.jsonl.gz", "runs.b.jsonl", "runs.jsonl.gz", "plain"):
+        assert CliRunner().invoke(app, ["store", "export", name, "--store", store.name]).exit_code == 0
+    assert {path.name for path in Path().glob("*.provenance.json")} == {
+        "runs.a.provenance.json", "runs.b.provenance.json", "runs.provenance.json", "plain.provenance.json"
+    }  # fmt: skip
+    assert sidecar(Path("results/runs.jsonl.gz")) == Path("results/runs.provenance.json")

@@ -1,0 +1,121 @@
+"""Which record is read, the folder of exports or the store, by every command that reads one."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from propreg.cli.app import app
+from propreg.study.errors import StudyError
+from propreg.study.experiment import load_experiment
+from propreg.study.exported import write_export
+from propreg.study.places import need_places, places, read_recorded
+from propreg.study.record import Record
+from propreg.study.run import Run
+from propreg.study.store import Store
+from study.sweeping import batches, made_up
+
+RUNS = [run for batch in batches() for run in batch.runs]
+EXPERIMENTS = [load_experiment("digits-smoke")]
+Here = Callable[[Sequence[Run], Sequence[Run]], None]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
+    """A folder with these runs exported and those in a store."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(exported: Sequence[Run], stored: Sequence[Run]) -> None:
+        _fill(Path("temporary.sqlite"), exported)
+        Path("results").mkdir()
+        with Store("temporary.sqlite", "read") as store:
+            write_export(Path("results/runs.jsonl.gz"), store.rows())
+        _fill(Path("propreg-study.sqlite"), stored)
+
+    return make
+
+
+def _fill(path: Path, runs: Sequence[Run]) -> None:
+    with Store(path) as store:
+        session = store.begin_session({})
+        for run in runs:
+            store.add(Record(run, made_up(run), "b"), session)
+
+
+def usual() -> list[Path]:
+    return need_places(None, Path("results"), Path("propreg-study.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("exported", "stored", "read", "remark"),
+    [
+        (RUNS, RUNS, "results", ""),
+        (RUNS[:5], [], "results", ""),
+        (
+            RUNS[:5],
+            RUNS[:5],
+            "results",
+            "Read from results/, which has 5 of these 200 runs; propreg-study.sqlite has 5",
+        ),
+        (RUNS[:5], RUNS[:6], "propreg-study.sqlite", "Read from propreg-study.sqlite, which has 6 of these 200 runs"),
+        ([], RUNS[:1], "propreg-study.sqlite", "results/ has 0: --results results reads that one."),
+    ],
+)
+def test_the_store_is_read_where_it_has_more(
+    here: Here, exported: list[Run], stored: list[Run], read: str, remark: str
+) -> None:
+    here(exported, stored)
+    found = read_recorded(EXPERIMENTS, usual())
+    assert found.path == Path(read)
+    assert len(found.results) == max(len(exported), len(stored))
+    assert remark in found.remark
+    assert bool(found.remark) == bool(remark)
+
+
+def test_only_the_runs_that_are_asked_for_count(here: Here) -> None:
+    """A store with another experiment's runs is no reason to leave the folder."""
+    here(RUNS[:5], [])
+    _fill(Path("propreg-study.sqlite"), batches("fig-tsne")[0].runs[:20])
+    assert read_recorded(EXPERIMENTS, usual()).path == Path("results")
+    assert read_recorded([load_experiment("fig-tsne")], usual()).path == Path("propreg-study.sqlite")
+
+
+def test_what_is_named_is_read_and_nothing_else(here: Here) -> None:
+    here(RUNS[:5], RUNS)
+    assert places(Path("mine"), Path("results"), Path("propreg-study.sqlite")) == [Path("mine")]
+    found = read_recorded(EXPERIMENTS, need_places(Path("results"), Path("results"), Path("propreg-study.sqlite")))
+    assert (found.path, len(found.results), found.remark) == (Path("results"), 5, "")
+
+
+def test_a_folder_of_that_name_without_exports_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    Path("results/mine.csv").touch()
+    with pytest.raises(StudyError, match="neither a folder results/ with exported runs"):
+        usual()
+    _fill(Path("propreg-study.sqlite"), RUNS[:1])
+    assert usual() == [Path("propreg-study.sqlite")]
+
+
+def test_a_store_that_cannot_be_read_is_told_and_left_out(here: Here) -> None:
+    here(RUNS[:5], [])
+    Path("propreg-study.sqlite").write_bytes(b"something else, long enough for a header" * 100)
+    found = read_recorded(EXPERIMENTS, usual())
+    assert (found.path, len(found.results)) == (Path("results"), 5)
+    assert found.remark.startswith(
+        "Read from results/. The store beside it was left out: propreg-study.sqlite is damaged"
+    )
+    with pytest.raises(StudyError, match="damaged"):
+        read_recorded(EXPERIMENTS, [Path("propreg-study.sqlite")])
+
+
+@pytest.mark.parametrize("command", [["table", "digits-smoke"], ["status", "digits-smoke"]])
+def test_commands_say_which_they_read_beside_what_they_print(here: Here, command: list[str]) -> None:
+    here(RUNS[:5], RUNS[:7])
+    done = CliRunner().invoke(app, command)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (0, 1)
+    assert done.stderr.startswith("Read from propreg-study.sqlite, which has 7 of these 200 runs; results/ has 5")
+    both = CliRunner().invoke(app, ["status", "digits-smoke", "--store", "a.sqlite", "--results", "results"])
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "--results and --store both name the record to read" in both.stderr
