@@ -25,7 +25,8 @@ def forks(results: Results) -> str:
 
 def matters(results: Results) -> str:
     """Which of them can be told apart from the preset."""
-    return " ".join(what_matters({method: changes(results, method) for method in CHANGES}))
+    found = {method: effects for method in CHANGES if (effects := changes(results, method))}
+    return " ".join(what_matters(found)) or "None of it is recorded."
 
 
 def settings(results: Results) -> str:
@@ -73,6 +74,8 @@ def edges(results: Results) -> str:
     """How often an MLP picks the smallest strength there is."""
     found = [c for name in ("preg-reference", "preg-paper") for c in curves("table1", name, results)]
     mlp = [c for c in found if c.line.model == "mlp"]
+    if not mlp:
+        return "the MLP's picks are not recorded"
     edge = [c for c in mlp if c.picked.mu == c.points[0].mu]
     return f"{len(edge)} of the MLP's {len(mlp)} picks, over both presets, are {mlp[0].points[0].mu:g}"
 

@@ -1,6 +1,6 @@
 """Reading the recorded runs: lines of the study's experiments, and what of them is complete."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from propreg.statistics import Difference, paired, summarise
@@ -40,12 +40,6 @@ class Curve:
     def best_on_test(self) -> Point:
         """The strength with the best test accuracy."""
         return self.points[pick([point.test for point in self.points])]
-
-    def at(self, strengths: Iterable[float]) -> "Curve":
-        """Only these strengths of it, where it has them all; else the whole."""
-        wanted = set(strengths)
-        mine = tuple(point for point in self.points if point.mu in wanted)
-        return Curve(self.line, mine) if len(mine) == len(wanted) else self
 
     @property
     def helping(self) -> list[Point]:

@@ -81,7 +81,7 @@ def explained(results: Results) -> str:
 def verdicts(results: Results) -> str:
     """How its places of Appendix F come out."""
     found = Counter(row.verdict for row in rows_of(results, SQUARED).values())
-    return listed([f"{count} {verdict}" for verdict, count in found.most_common()])
+    return listed([f"{count} {verdict}" for verdict, count in found.most_common()]) or "not recorded"
 
 
 SENTENCES = {

@@ -13,7 +13,7 @@ from propreg.cli.app import app
 from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
 from propreg.study.exported import write_export
-from propreg.study.merging import take_in
+from propreg.study.merging import take_into
 from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.run import Cell
@@ -90,7 +90,7 @@ def test_a_failed_import_leaves_no_session(tmp_path: Path, export: Path, monkeyp
     with Store(tmp_path / "new.sqlite") as opened:
         monkeypatch.setattr(Store, "add_within", fails)
         with pytest.raises(StudyError, match="The disk is full"):
-            take_in(opened, export)
+            take_into(opened.path, export)
         assert (opened.sessions(), opened.keys()) == ([], set())
 
 

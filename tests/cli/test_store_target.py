@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from propreg.cli.app import app
 from propreg.study.checking import check_store
-from propreg.study.merging import sidecar
+from propreg.study.files import sidecar
 from propreg.study.record import Record
 from propreg.study.store import Store
 from study.sweeping import batches, made_up

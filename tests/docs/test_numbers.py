@@ -21,8 +21,8 @@ from building.against_paper import differing, distances, picks, stopped_late
 from building.numbers import (
     OURS,
     PRESETS,
-    SENTENCES,
     SIZES,
+    _all_sentences,
     ends,
     presets,
     presets_words,
@@ -96,10 +96,13 @@ def test_gains_are_those_of_the_table(table1: dict[tuple[str, str], Curve], monk
 
 
 def test_a_missing_run_leaves_a_dash(known: dict[str, str]) -> None:
-    nothing = {name: say(Results()) for name, say in SENTENCES.items()}
+    nothing = {name: say(Results()) for name, say in _all_sentences().items()}
     assert nothing["picked"].count("–") == len(DATASETS) * len(MODELS)
     assert nothing["few_labels_words"].endswith("not recorded")
     assert nothing["picked"] != known["picked"]
+    assert nothing["fork_matters"] == "None of it is recorded."
+    assert {nothing["squared_verdicts"], nothing["squared_explained"]} == {"not recorded"}
+    assert "not recorded" in nothing["edges"]
 
 
 def test_provenance_adds_up() -> None:
@@ -296,7 +299,8 @@ def test_study_squared_error(results: Results) -> None:
     assert "+1.1" in said
     paper = squared_error.in_the_paper(results)
     assert "with a GCN within 0.2 points on 7 of 7 datasets" in paper
-    explained = re.findall(r"it is (\d\.\d) points .* instead of (\d\.\d)", squared_error.explained(results))
+    explained = re.findall(r"it is (\d\.\d) points .*? instead of (\d\.\d)", squared_error.explained(results))
+    assert len(explained) == 2, "of a GCN and of a GAT"
     assert all(float(far) > 0.5 for far, _ in explained), "the page says that it explains nothing"
     judged = Counter(row["verdict"] for row in picked)
     assert squared_error.verdicts(results) == listed([f"{count} {name}" for name, count in judged.most_common()])

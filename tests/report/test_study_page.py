@@ -12,7 +12,7 @@ import pytest
 from propreg.report.names import number
 from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
 from propreg.report.study import collect, study_names
-from propreg.report.study_html import page_of, provenance, study_page
+from propreg.report.study_html import machines, page_of, study_page
 from propreg.report.wide import widen
 from propreg.study.experiment import experiment_names, load_experiment
 from propreg.study.exported import write_export
@@ -167,7 +167,7 @@ def test_provenance_is_a_courtesy_and_hostile_text(tmp_path: Path) -> None:
     reading = read(study_page(tmp_path))
     assert len(reading.all("script")) == 4
     assert not [each for each in reading.elements if each.tag in ("img", "textarea") or "onload" in each.attributes]
-    assert len(provenance(tmp_path)) >= len(HOSTILE) - 2
+    assert len(machines(tmp_path)) >= len(HOSTILE) - 2
     assert "<!--<script>" in reading.text
 
 

@@ -143,13 +143,15 @@ def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkey
     # A run took 3 s on average, and 50 are missing.
     assert said[-2].endswith("about 2 min of training left, very roughly, by the mean time of a recorded run (cpu).")
     assert said[-1] == (
-        "Read from results/; to go on from it: propreg store import results/runs.jsonl.gz, then propreg reproduce "
+        "Read from results/. To go on from it: propreg store import results/runs.jsonl.gz, then propreg reproduce "
         "digits-smoke."
     )
     state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
     assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "results")
     # A store that took the runs in knows that pace too.
     assert runner.invoke(app, ["store", "import", "results/runs.jsonl.gz"]).exit_code == 0
+    said = runner.invoke(app, ["status", "digits-smoke"]).stdout.splitlines()
+    assert said[-1] == "Read from results/. To go on from it: propreg reproduce digits-smoke."
     named = ["--store", "propreg-study.sqlite"]
     state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", *named]).stdout)
     assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "propreg-study.sqlite")

@@ -9,7 +9,7 @@ import pytest
 
 from propreg.study.errors import StudyError
 from propreg.study.exported import read_export, write_export
-from propreg.study.merging import take_in
+from propreg.study.merging import take_into
 from propreg.study.record import Record
 from propreg.study.store import Store
 from study.sweeping import batches, exported, made_up
@@ -45,7 +45,7 @@ def test_a_round_trip_is_exact(tmp_path: Path) -> None:
     first = _store(tmp_path / "one.sqlite", records)
     file = _export(first, tmp_path / "runs.jsonl.gz")
     with Store(tmp_path / "two.sqlite") as second:
-        taken = take_in(second, file)
+        taken = take_into(second.path, file)
         assert (taken.added, taken.same, taken.unequal) == (len(records), 0, [])
         assert second.find(RECORDS[0].run.key).outcome.measured == {"omega": 0.25}
     assert exported(first) == exported(tmp_path / "two.sqlite")
@@ -56,7 +56,7 @@ def test_a_merge_reports_equal_keys_with_unequal_results(tmp_path: Path) -> None
     mine = _store(tmp_path / "mine.sqlite", RECORDS[:10])
     theirs = _store(tmp_path / "theirs.sqlite", [other, *RECORDS[5:15]])
     with Store(mine) as store:
-        taken = take_in(store, theirs)
+        taken = take_into(store.path, theirs)
         assert (taken.added, taken.same, taken.unequal) == (5, 5, [RECORDS[0].run.key])
         assert store.find(RECORDS[0].run.key) == RECORDS[0], "what was there stays"
 
@@ -64,7 +64,7 @@ def test_a_merge_reports_equal_keys_with_unequal_results(tmp_path: Path) -> None
 def test_a_store_does_not_merge_with_itself(tmp_path: Path) -> None:
     path = _store(tmp_path / "mine.sqlite", RECORDS[:2])
     with Store(path) as store, pytest.raises(StudyError, match="is the store itself"):
-        take_in(store, path)
+        take_into(store.path, path)
 
 
 def test_a_damaged_export_is_refused_whole(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_damaged_export_is_refused_whole(tmp_path: Path) -> None:
     file.write_text("".join([*text[:-1], text[-1][:40]]))
     with Store(tmp_path / "two.sqlite") as store:
         with pytest.raises(StudyError, match="is damaged"):
-            take_in(store, file)
+            take_into(store.path, file)
         assert store.keys() == set()
 
 

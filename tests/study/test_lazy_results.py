@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from propreg.study.errors import StudyError
-from propreg.study.results import export_files, load_results
+from propreg.study.files import export_files
+from propreg.study.results import load_results
 from propreg.study.run import Cell, Run
 
 HEAD = '{"format":"propreg runs","version":1}'

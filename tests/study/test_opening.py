@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from propreg.cli.app import app
 from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
-from propreg.study.merging import take_in
+from propreg.study.merging import take_into
 from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.runner import Progress, reproduce
@@ -43,7 +43,7 @@ def test_a_store_whose_making_was_cut_short_has_no_runs(tmp_path: Path, made: st
     assert check_store(path) == (0, [], 0)
     assert len(load_results(path)) == 0
     with Store(tmp_path / "other.sqlite") as other:
-        assert take_in(other, path).added == 0
+        assert take_into(other.path, path).added == 0
     with Store(path, "read") as store, pytest.raises(StudyError, match="cannot be written"):
         store.begin_session({})
     assert path.read_bytes() == before

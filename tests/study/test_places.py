@@ -52,14 +52,10 @@ def usual() -> list[Path]:
     [
         (RUNS, RUNS, "results", ""),
         (RUNS[:5], [], "results", ""),
-        (
-            RUNS[:5],
-            RUNS[:5],
-            "results",
-            "Read from results/, which has 5 of these 200 runs; propreg-study.sqlite has 5",
-        ),
+        (RUNS[:5], RUNS[:5], "results", ""),
+        (RUNS[:5], RUNS[:4], "results", "which has 5 of these 200 runs; propreg-study.sqlite has 4"),
         (RUNS[:5], RUNS[:6], "propreg-study.sqlite", "Read from propreg-study.sqlite, which has 6 of these 200 runs"),
-        ([], RUNS[:1], "propreg-study.sqlite", "results/ has 0: --results results reads that one."),
+        ([], RUNS[:1], "propreg-study.sqlite", ""),
     ],
 )
 def test_the_store_is_read_where_it_has_more(
@@ -71,6 +67,8 @@ def test_the_store_is_read_where_it_has_more(
     assert len(found.results) == max(len(exported), len(stored))
     assert remark in found.remark
     assert bool(found.remark) == bool(remark)
+    assert {found.path, found.other} == {Path("results"), Path("propreg-study.sqlite")}
+    assert found.places == [found.path, found.other]
 
 
 def test_only_the_runs_that_are_asked_for_count(here: Here) -> None:
@@ -110,12 +108,15 @@ def test_a_store_that_cannot_be_read_is_told_and_left_out(here: Here) -> None:
         read_recorded(EXPERIMENTS, [Path("propreg-study.sqlite")])
 
 
-@pytest.mark.parametrize("command", [["table", "digits-smoke"], ["status", "digits-smoke"]])
-def test_commands_say_which_they_read_beside_what_they_print(here: Here, command: list[str]) -> None:
+def test_commands_say_which_they_read(here: Here) -> None:
     here(RUNS[:5], RUNS[:7])
-    done = CliRunner().invoke(app, command)
-    assert (done.exit_code, len(done.stderr.splitlines())) == (0, 1)
-    assert done.stderr.startswith("Read from propreg-study.sqlite, which has 7 of these 200 runs; results/ has 5")
+    says = "Read from propreg-study.sqlite, which has 7 of these 200 runs; results/ has 5: --results results reads"
+    table = CliRunner().invoke(app, ["table", "digits-smoke"])
+    assert (table.exit_code, len(table.stderr.splitlines())) == (0, 1)
+    assert table.stderr.startswith(says)
+    status = CliRunner().invoke(app, ["status", "digits-smoke"])
+    assert (status.exit_code, status.stderr) == (0, "")
+    assert status.stdout.splitlines()[-1].startswith(says)
     both = CliRunner().invoke(app, ["status", "digits-smoke", "--store", "a.sqlite", "--results", "results"])
     assert (both.exit_code, both.stdout) == (2, "")
     assert "--results and --store both name the record to read" in both.stderr

@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 from propreg.cli.app import app
 from propreg.study.batches import Batch, cut
 from propreg.study.choosing import choose
+from propreg.study.done import Pace, pace_of
 from propreg.study.experiment import load_experiment
 from propreg.study.exported import write_export
-from propreg.study.merging import made_by, sidecar, take_in
+from propreg.study.files import sidecar
+from propreg.study.merging import made_by, take_into
 from propreg.study.provenance import provenance
 from propreg.study.record import Record
-from propreg.study.recorded import Pace, pace_of
 from propreg.study.runner import Stop, reproduce
 from propreg.study.store import Store
 from study.sweeping import MadeUp, batches, made_up
@@ -69,7 +70,7 @@ def old_export(to: Path, *chosen: Batch) -> Path:
 def taken(path: Path, *sources: Path) -> Path:
     with Store(path) as store:
         for source in sources:
-            take_in(store, source)
+            take_into(store.path, source)
     return path
 
 

@@ -14,7 +14,7 @@ from propreg.engine.batches import CPU_GROUP
 from propreg.study.batches import Batch
 from propreg.study.errors import StudyError
 from propreg.study.exported import write_export
-from propreg.study.merging import sidecar
+from propreg.study.files import sidecar
 from propreg.study.provenance import provenance
 from propreg.study.record import Record
 from propreg.study.recorded import Exported, open_recorded

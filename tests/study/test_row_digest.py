@@ -12,7 +12,7 @@ import pytest
 from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
 from propreg.study.exported import write_export
-from propreg.study.merging import take_in
+from propreg.study.merging import take_into
 from propreg.study.record import Record
 from propreg.study.row_digest import row_digest
 from propreg.study.store import Row, Store
@@ -95,7 +95,7 @@ def test_a_copy_puts_a_changed_run_right(tmp_path: Path) -> None:
     _change(path, "UPDATE digests SET digest = x'00' WHERE key = (SELECT max(key) FROM runs)")
     assert len(check_store(path).wrong) == 2
     with Store(path) as store:
-        taken = take_in(store, copy)
+        taken = take_into(store.path, copy)
     assert (taken.added, taken.same, taken.unequal) == (0, len(RECORDS), [])
     assert check_store(path) == (len(RECORDS), [], 0)
     assert exported(path) == before
@@ -140,10 +140,10 @@ def test_an_older_store_gets_digests_from_a_copy_that_agrees(tmp_path: Path) -> 
     shutil.copy(SAMPLE, path)
     before = exported(path)
     with Store(copy) as store:
-        assert take_in(store, path).added == 12
+        assert take_into(store.path, path).added == 12
     assert check_store(copy) == (12, [], 0), "taking runs in writes digests"
     with Store(path) as store:
-        assert take_in(store, copy).same == 12
+        assert take_into(store.path, copy).same == 12
     assert check_store(path) == (12, [], 0)
     assert exported(path) == exported(copy) == before
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from propreg.cli.app import app
 from propreg.study.checking import check_store
-from propreg.study.merging import take_in
+from propreg.study.merging import take_into
 from propreg.study.provenance import provenance
 from propreg.study.record import Record
 from propreg.study.store import Store
@@ -63,6 +63,6 @@ def test_an_export_fits_the_file_beside_it(tmp_path: Path, busy: Path) -> None:
 
 def test_a_merge_takes_the_makers_of_what_it_takes(tmp_path: Path, busy: Path) -> None:
     with Store(tmp_path / "mine.sqlite") as store:
-        added = take_in(store, busy).added
+        added = take_into(store.path, busy).added
         (session,) = store.sessions()
     assert sum(note["runs"] for note in session["made_by"]) == added > 1

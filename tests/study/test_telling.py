@@ -5,8 +5,7 @@ import pytest
 
 import propreg.statistics
 from propreg.statistics import paired, summarise
-from propreg.study.experiment import load_experiment
-from propreg.study.telling import told, units_of
+from propreg.study.telling import told
 
 
 def _against_zero(values: list[float]) -> str:
@@ -38,11 +37,6 @@ def test_an_interval_alone_is_not_enough() -> None:
     found = paired(splits, np.zeros_like(splits))
     assert found.low > 0
     assert found.p_value > 1 / 16
-
-
-def test_the_units_are_splits_or_seeds_where_there_is_one_split() -> None:
-    assert units_of(load_experiment("table1").lines[0]) == 5
-    assert units_of(load_experiment("table-standard-gcn-gat").lines[0]) == 10
 
 
 @pytest.mark.parametrize(("units", "covers"), [(5, 0.84), (10, 0.90)])

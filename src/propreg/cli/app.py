@@ -14,11 +14,11 @@ from propreg.cli.doctor import doctor
 from propreg.cli.figure import figure
 from propreg.cli.guard import EPILOG, GuardedGroup
 from propreg.cli.report import report
+from propreg.cli.reproduce import reproduce
 from propreg.cli.rerun import rerun
 from propreg.cli.run import run
 from propreg.cli.status import status
 from propreg.cli.store import app as store
-from propreg.cli.study import reproduce
 from propreg.cli.table import table
 from propreg.cli.tsne import tsne
 

@@ -19,7 +19,7 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
 ) -> None:
     """Show what is installed and found, and what mends what is missing; exit code 1 if something is wrong."""
-    from propreg.cli.study import DEFAULT_STORE
+    from propreg.cli.shared import DEFAULT_STORE
     from propreg.doctor.examine import examine
 
     found = examine(DEFAULT_STORE, Path("results"), root=root, probe=devices)

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.recorded import ResultsPath, read
-from propreg.cli.study import DEFAULT_STORE, one_sentence
+from propreg.cli.shared import DEFAULT_STORE, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment
     from propreg.study.figures.parts import Figure
     from propreg.study.places import Reading
-    from propreg.study.tsne_record import TsneRecord
 
 
 def figure(
@@ -35,15 +34,15 @@ def figure(
         from propreg.study.errors import unknown
         from propreg.study.figures.build import figure_data, figure_names
         from propreg.study.figures.save import check_path, save_figure
+        from propreg.study.tsne_record import find_tsne
 
         if name not in figure_names():
             raise unknown("figure", name, figure_names())
         output = output or Path(f"{name}.svg")
         check_path(output)
         reading = read([_asked(name, dataset)], results)
-        place, found = reading.path, reading.results
-        outputs = _outputs(place) if name == "fig-tsne" else None
-        made = figure_data(name, found, dataset=dataset, tsne=outputs)
+        outputs = find_tsne(reading.places) if name == "fig-tsne" else None
+        made = figure_data(name, reading.results, dataset=dataset, tsne=outputs)
         if outputs is None:
             _need_runs(name, dataset, reading, output)
         save_figure(made, output)
@@ -79,7 +78,7 @@ def _need_runs(name: str, dataset: str | None, reading: "Reading", output: Path)
     """Refuse a picture of nothing, with the commands that make it one of something."""
     from propreg.study.counting import count_runs
     from propreg.study.errors import StudyError
-    from propreg.study.merging import is_store
+    from propreg.study.files import is_store
     from propreg.study.tsne_record import FILE
 
     asked, place = _asked(name, dataset), reading.path
@@ -95,11 +94,3 @@ def _need_runs(name: str, dataset: str | None, reading: "Reading", output: Path)
     then = "" if in_store else f", and then propreg figure {name} -o {output} --results {DEFAULT_STORE} draws it"
     store = f" --store {place}" if in_store and place != DEFAULT_STORE else ""
     raise StudyError(f"{place} has no run of {' with '.join([asked.name, *only])}: {command}{store} trains them{then}.")
-
-
-def _outputs(place: Path) -> "TsneRecord | None":
-    """The record of outputs that lies with the runs; None where there is none, which the figure then says."""
-    from propreg.study.tsne_record import FILE, read_tsne
-
-    path = (place if place.is_dir() else place.parent) / FILE
-    return read_tsne(path) if path.exists() else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE
+from propreg.cli.shared import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from propreg.cli.recorded import RULE, read
-from propreg.cli.study import one_sentence
+from propreg.cli.shared import one_sentence
 
 DEFAULT = Path("propreg-report")
 PAGE = "index.html"
@@ -36,10 +36,12 @@ def report(
         _check_target(target)
         if source is None:
             from propreg.report.study import study_names
-            from propreg.report.study_html import study_page
+            from propreg.report.study_html import machines, page_of
             from propreg.study.experiment import load_experiment
+            from propreg.study.tsne_record import find_tsne
 
-            page = study_page(read([load_experiment(name) for name in study_names()], results).path)
+            reading = read([load_experiment(name) for name in study_names()], results)
+            page = page_of(reading.results, machines(reading.path), find_tsne(reading.places))
         elif results is not None:
             raise UsageError("--results is for the study's page: leave it out, or leave out the run.")
         else:

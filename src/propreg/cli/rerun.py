@@ -7,7 +7,7 @@ import typer
 
 from propreg.cli.recorded import RESULTS, StoreOrDefault, named
 from propreg.cli.retraining import Retraining
-from propreg.cli.study import DEFAULT_STORE, Device, Json, make_trainer, one_sentence, print_json
+from propreg.cli.shared import DEFAULT_STORE, Device, Json, make_trainer, one_sentence, print_json
 
 
 def rerun(

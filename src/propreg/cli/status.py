@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.complete import experiments
-from propreg.cli.recorded import RESULTS, ResultsPath, StoreOrDefault, named, read
-from propreg.cli.study import (
+from propreg.cli.recorded import RESULTS, ResultsPath, StoreOrDefault, named
+from propreg.cli.shared import (
     DEFAULT_STORE,
     Json,
     Only,
@@ -22,9 +22,9 @@ from propreg.cli.study import (
 
 if TYPE_CHECKING:
     from propreg.study.batches import Batch
+    from propreg.study.done import Done
     from propreg.study.experiment import Experiment
     from propreg.study.places import Reading
-    from propreg.study.recorded import Done
 
 
 def status(
@@ -54,8 +54,8 @@ def status(
 def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each experiment."""
     from propreg.study.counting import count_runs
+    from propreg.study.done import Done
     from propreg.study.experiment import experiment_names, load_experiment
-    from propreg.study.recorded import Done
     from propreg.study.results import Results
 
     found = {name: load_experiment(name) for name in experiment_names()}
@@ -70,20 +70,20 @@ def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     for name, (some, all_) in rows.items():
         typer.echo(f"{name:<24} {some:>7,} of {all_:>7,} runs {100 * some // max(all_, 1):>4} %")
     typer.echo(f"{done:,} of {runs:,} runs done, counted once where experiments share them.")
-    typer.echo(f"{_what_was_read(Done(place), store, [])} Line by line: propreg status NAME.")
+    typer.echo(f"{_what_was_read(reading, Done(place), store, [])} Line by line: propreg status NAME.")
 
 
 def _reading(experiments: "Collection[Experiment]", results: Path | None, store: Path | None) -> "Reading | None":
     """The record; None where there is none yet, or not the store that is named."""
-    from propreg.study.places import places
+    from propreg.study.places import places, read_recorded
 
-    is_there = bool(places(named(results, store), RESULTS, DEFAULT_STORE)) and (store is None or store.exists())
-    return read(experiments, results, store) if is_there else None
+    found = places(named(results, store), RESULTS, DEFAULT_STORE)
+    return read_recorded(experiments, found) if found and (store is None or store.exists()) else None
 
 
 def _in_detail(parts: "list[Experiment]", results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
-    from propreg.study.recorded import Done, what_is_done
+    from propreg.study.done import Done, what_is_done
 
     batches = sweep(parts)
     every_run = {run.key: run for batch in batches for run in batch.runs}
@@ -110,7 +110,7 @@ def _in_detail(parts: "list[Experiment]", results: Path | None, store: Path | No
         typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
     typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
-    typer.echo(_what_was_read(done_so_far, store, [part.name for part in parts] if missing else []))
+    typer.echo(_what_was_read(reading, done_so_far, store, [part.name for part in parts] if missing else []))
 
 
 def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
@@ -123,12 +123,12 @@ def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float |
     return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
 
 
-def _what_was_read(done: "Done", store: Path | None, names: list[str]) -> str:
+def _what_was_read(reading: "Reading | None", done: "Done", store: Path | None, names: list[str]) -> str:
     """Where the numbers come from; where that is no store, how to go on with what is missing of experiments."""
-    if done.read is None:
+    if reading is None:
         return f"There is no store {store or DEFAULT_STORE} yet: propreg reproduce makes it."
-    if done.read.is_dir():
-        files = " ".join(map(str, done.files))
-        then = f"propreg store import {files}, then propreg reproduce {' '.join(names)}"
-        return f"Read from {done.read}/" + (f"; to go on from it: {then}." if names else ".")
-    return f"Read from {done.read}."
+    said = reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."
+    if not names or not done.files:
+        return said
+    take = f"propreg store import {' '.join(map(str, done.files))}, then " if reading.behind else ""
+    return f"{said} To go on from it: {take}propreg reproduce {' '.join(names)}."

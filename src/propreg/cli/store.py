@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.study import DEFAULT_STORE, Json, StorePath, one_sentence, print_json
+from propreg.cli.shared import DEFAULT_STORE, Json, StorePath, one_sentence, print_json
 
 app = typer.Typer(help="The file that holds finished runs.", no_args_is_help=True)
 Sources = Annotated[list[Path], typer.Argument(help="Stores or exports.")]
@@ -45,7 +45,7 @@ def export(
         from propreg.study.experiment import load_experiment
         from propreg.study.export_target import check_target
         from propreg.study.exported import write_export
-        from propreg.study.merging import sidecar
+        from propreg.study.files import sidecar
         from propreg.study.provenance import provenance
         from propreg.study.store import Store
 

@@ -10,7 +10,7 @@ import typer
 
 from propreg.cli.complete import experiments
 from propreg.cli.recorded import ResultsPath, read
-from propreg.cli.study import Only, one_sentence
+from propreg.cli.shared import Only, one_sentence
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment, Line

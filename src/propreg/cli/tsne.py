@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.study import Device, make_trainer, one_sentence
+from propreg.cli.shared import Device, make_trainer, one_sentence
 
 
 def tsne(

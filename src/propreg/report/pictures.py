@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import is_dataclass
-from pathlib import Path
 from typing import Any
 
 from propreg.study.experiment import load_experiment
@@ -10,13 +9,7 @@ from propreg.study.figures import words
 from propreg.study.figures.build import figure_data, figure_names
 from propreg.study.figures.parts import Figure
 from propreg.study.results import Results
-from propreg.study.tsne_record import FILE, TsneRecord, read_tsne
-
-
-def find_tsne(path: Path) -> TsneRecord | None:
-    """The record of outputs beside these results, where there is one."""
-    file = (path if path.is_dir() else path.parent) / FILE
-    return read_tsne(file) if file.is_file() else None
+from propreg.study.tsne_record import TsneRecord
 
 
 def pictures(names: Iterable[str], results: Results, tsne: TsneRecord | None = None) -> dict[str, list[dict[str, Any]]]:

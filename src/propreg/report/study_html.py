@@ -1,7 +1,7 @@
 """The study's page: every table and figure of the paper from recorded runs."""
 
-import json
 import tomllib
+from collections import Counter
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -11,13 +11,15 @@ from propreg.report.names import clean
 from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
 from propreg.report.page import render
 from propreg.report.payload import packed, script_json
-from propreg.report.pictures import find_tsne, pictures
+from propreg.report.pictures import pictures
 from propreg.report.study import Section, collect, study_names
 from propreg.report.wide import SIGNS, choices, widen
+from propreg.study.files import record_files
 from propreg.study.forks import fork_findings
+from propreg.study.merging import made_by
 from propreg.study.render import NOTES
 from propreg.study.results import Results, load_results
-from propreg.study.tsne_record import TsneRecord
+from propreg.study.tsne_record import TsneRecord, find_tsne
 
 SCRIPTS = (
     "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
@@ -31,7 +33,7 @@ def study_page(path: Path) -> str:
     Raises:
         StudyError: If there is nothing to read, or it cannot be read.
     """
-    return page_of(load_results(path), provenance(path), find_tsne(path))
+    return page_of(load_results(path), machines(path), find_tsne([path]))
 
 
 def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne: TsneRecord | None = None) -> str:
@@ -69,20 +71,13 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
     )
 
 
-def provenance(path: Path) -> list[dict[str, str]]:
-    """The machines that recorded these runs, from the files beside an export; one line per kind, with its runs."""
-    folder = path if path.is_dir() else path.parent
-    found: dict[tuple[str, str, str], int] = {}
-    for file in sorted(folder.glob("*.provenance.json")):
-        try:
-            sessions = json.loads(file.read_text(encoding="utf-8"))
-            for each in sessions:
-                device, torch, version = (
-                    clean(str(each.get(name, "not said"))) for name in ("device", "torch", "propreg")
-                )
-                found[device, torch, version] = found.get((device, torch, version), 0) + int(each.get("runs", 0))
-        except (OSError, ValueError, TypeError, AttributeError):
-            continue  # who made the runs is a courtesy: the page does without
+def machines(path: Path) -> list[dict[str, str]]:
+    """Where these runs were trained, as far as that was noted; one line per kind, with its runs."""
+    found: Counter[tuple[str, str, str]] = Counter()
+    for note in (note for file in record_files(path) for note in made_by(file)):
+        runs = note.get("runs", 0)
+        device, torch, version = (clean(str(note.get(name, "not said"))) for name in ("device", "torch", "propreg"))
+        found[device, torch, version] += runs if type(runs) is int else 0
     return [
         {"device": device, "torch": torch, "propreg": version, "runs": f"{runs:,}"}
         for (device, torch, version), runs in found.items()

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from propreg.study.figures.words import listed
+
 PROCESSOR = "processor"
 
 
@@ -24,7 +26,7 @@ class Conditions:
         if self.differs:
             return f"Equal bits were not expected: {'; '.join(self.differs)}."
         if self.untold:
-            return f"Equal bits are expected if this is the same machine and code; not recorded: {_list(self.untold)}."
+            return f"Equal bits are expected if this is the same machine and code; not recorded: {listed(self.untold)}."
         return "Equal bits were expected: the batch, the device, the versions and the engine are those of the record."
 
 
@@ -53,7 +55,3 @@ def compare_conditions(today: dict[str, Any], sessions: Iterable[dict[str, Any]]
     if str(today.get("device", "")).startswith("cpu") and PROCESSOR not in today:
         untold.append(PROCESSOR)  # a device is called only "cpu: x86_64", and there are many
     return Conditions(tuple(differs), tuple(untold))
-
-
-def _list(names: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from propreg.study.errors import StudyError
 from propreg.study.exported import HEAD
-from propreg.study.merging import BESIDE, sidecar
+from propreg.study.files import BESIDE, sidecar
 
 _OTHER = "name another file, for example runs.jsonl.gz"
 

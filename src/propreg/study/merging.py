@@ -9,14 +9,11 @@ from typing import Any
 from propreg.study.checking import need_whole
 from propreg.study.errors import StudyError
 from propreg.study.exported import damaged, read_export
+from propreg.study.files import is_store, sidecar
 from propreg.study.provenance import provenance
 from propreg.study.record import Outcome, Record
 from propreg.study.run import Cell, Run
 from propreg.study.store import Row, Store
-
-ENDS = (".jsonl.gz", ".jsonl")
-BESIDE = ".provenance.json"
-STORES = (".sqlite", ".db")
 
 
 @dataclass
@@ -35,16 +32,6 @@ class Source:
     path: Path
     made_by: list[dict[str, Any]]
     records: list[Record]
-
-
-def is_store(path: Path) -> bool:
-    """Whether a file is SQLite's, by its first bytes; an empty one is a store without runs if it is called one."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(16)
-    except OSError as error:
-        raise StudyError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return head == b"SQLite format 3\x00" or (not head and path.suffix in STORES)
 
 
 def read_source(path: Path) -> Source:
@@ -77,17 +64,6 @@ def _record(cell: Cell, row: Row | list[Any]) -> Record:
     return Record(Run(cell, split, seed), Outcome(*out), batch)
 
 
-def sidecar(path: Path) -> Path:
-    """The file beside an export that says where and with what its runs were made.
-
-    Example:
-        >>> sidecar(Path("results/runs.jsonl.gz")).as_posix(), sidecar(Path("runs.a.jsonl")).as_posix()
-        ('results/runs.provenance.json', 'runs.a.provenance.json')
-    """
-    end = next((end for end in ENDS if path.name.endswith(end)), "")
-    return path.with_name(path.name.removesuffix(end) + BESIDE)
-
-
 def made_by(path: Path) -> list[dict[str, Any]]:
     """Who made the runs of an export or a store, as far as that is known."""
     if is_store(path):
@@ -100,16 +76,11 @@ def made_by(path: Path) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
-def take_in(store: Store, path: Path) -> Taken:
-    """Add the runs of an export or a store, all or none of a file."""
-    _need_other(store.path, path)
-    return _add(store, read_source(path))
-
-
 def take_into(store: Path, path: Path) -> Taken:
-    """The same with a store that is made where there is none, but only for runs that can be taken in.
+    """Add the runs of an export or a store to a store, all or none of a file.
 
-    It is never taken away again: as soon as it has a name, others may work on it.
+    The store is made where there is none, but only for runs that can be taken in. It is never taken away again: as soon
+    as it has a name, others may work on it.
     """
     _need_other(store, path)
     source = read_source(path)

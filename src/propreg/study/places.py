@@ -1,7 +1,7 @@
 """Which of two records is read, the folder of exports or the store: one rule for all commands that read recorded runs.
 
 What is named is read, and nothing else. Else it is the folder, where it holds exports; but the store, where that has
-more of the runs that are asked for. Where both have some of them and the folder not all, a remark says which was read.
+more of the runs that are asked for. Where both have some of them and neither the same, a remark says which was read.
 """
 
 from collections.abc import Collection, Sequence, Set
@@ -11,18 +11,34 @@ from pathlib import Path
 from propreg.study.counting import count_runs
 from propreg.study.errors import StudyError
 from propreg.study.experiment import Experiment
-from propreg.study.results import Results, export_files, load_results
+from propreg.study.files import export_files
+from propreg.study.results import Results, load_results
 from propreg.study.run import Cell
 from propreg.study.store import Store
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The record that is read: where it is, its runs, and what there is to say of the other one."""
+    """The record that is read.
+
+    Args:
+        path: Where it is.
+        results: Its runs.
+        remark: What there is to say of the other one; empty where nothing is.
+        other: Where that one is, None where there is none.
+        behind: Whether the other one lacks runs that this one has of those asked for.
+    """
 
     path: Path
     results: Results
     remark: str = ""
+    other: Path | None = None
+    behind: bool = True
+
+    @property
+    def places(self) -> list[Path]:
+        """Where files that belong to the record may lie: with what was read, else with the other."""
+        return [self.path] if self.other is None else [self.path, self.other]
 
 
 def places(named: Path | None, folder: Path, store: Path) -> list[Path]:
@@ -61,17 +77,19 @@ def read_recorded(experiments: Collection[Experiment], found: Sequence[Path]) ->
     results = load_results(first)
     if not others:
         return Reading(first, results)
+    store = others[0]
     here, asked = count_runs(experiments, results)
     if here == asked:
-        return Reading(first, results)
-    store = others[0]
+        return Reading(first, results, other=store)
     try:
         there = _count_in(store, experiments)
         if there > here:
-            return Reading(store, load_results(store), _remark((store, there), (first, here), asked))
+            remark = _remark((store, there), (first, here), asked) if here else ""
+            return Reading(store, load_results(store), remark, first)
     except StudyError as error:
-        return Reading(first, results, f"Read from {_name(first)}. The store beside it was left out: {error}")
-    return Reading(first, results, _remark((first, here), (store, there), asked) if there else "")
+        return Reading(first, results, f"Read from {_name(first)}. The store beside it was left out: {error}", store)
+    remark = _remark((first, here), (store, there), asked) if 0 < there < here else ""
+    return Reading(first, results, remark, store, behind=there < here)
 
 
 def _count_in(path: Path, experiments: Collection[Experiment]) -> int:

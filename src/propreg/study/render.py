@@ -104,7 +104,7 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         name,
         PICKED[row.selection],
-        "" if row.selection == "none" else f"{row.strength:g}{'*' * row.at_end}",
+        "" if row.selection == "none" else f"{row.strength:g}{row.mark}",
         spread(row.mean, row.std),
         f"{decimals(row.low)} … {decimals(row.high)}",
         decimals(row.difference, sign=True),

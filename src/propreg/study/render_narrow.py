@@ -22,13 +22,14 @@ def to_terminal(experiment: Experiment, rows: Sequence[Row], width: int) -> str:
     tables = to_text(experiment, rows).removesuffix("\n".join(NOTES) + "\n")
     if max(map(len, tables.splitlines())) <= width:
         return tables + "\n".join(notes) + "\n"
-    named = [_named(row) for row in rows]
+    found = {title: [_named(row) for row in members] for title, members in blocks(rows).items()}
+    named = [line for lines in found.values() for line in lines]
     there = [name for name in HEAD[1:] if any(line[name] for line in named)]
     widths = _fitting({name: max(len(name), *(len(line[name]) for line in named)) for name in there}, width)
     out = [_filled(experiment.title, width), ""]
-    for title, block in blocks(rows).items():
+    for title, block in found.items():
         out += [title, _line({name: name for name in widths}, widths)]
-        for method, lines in itertools.groupby(map(_named, block), key=lambda line: line["method"]):
+        for method, lines in itertools.groupby(block, key=lambda line: line["method"]):
             out += [f"  {method}", *(_line(line, widths) for line in lines)]
         out.append("")
     if left_out := [name for name in there if name not in widths]:

@@ -86,7 +86,7 @@ def _marked(row: Row | None) -> str:
     if row.mean is None:
         return row.verdict + paper
     interval = f"{decimals(row.low)} … {decimals(row.high)}"
-    strength = "" if row.selection == "none" else f", μ {row.strength:g}"
+    strength = "" if row.selection == "none" else f", μ {row.strength:g}{row.mark}"
     return f"{spread(row.mean, row.std)} {SIGNS.get(row.verdict, '')}".rstrip() + f"<br>{interval}{strength}{paper}"
 
 
@@ -105,7 +105,7 @@ def _latex_below(row: Row | None) -> str:
         return ""
     if row.mean is None:
         return f"{{\\scriptsize {_tex(row.verdict.partition(': ')[2])}}}"
-    strength = "" if row.selection == "none" else f", $\\mu={_latex_number(row.strength or 0.0)}$"
+    strength = "" if row.selection == "none" else f", $\\mu={_latex_number(row.strength or 0.0)}{row.mark}$"
     return f"{{\\scriptsize {decimals(row.low)}--{decimals(row.high)}{strength}}}"
 
 
@@ -118,7 +118,8 @@ def _latex_legend() -> str:
     signs = ", ".join(f"{sign} {word}" for word, sign in _LATEX_SIGNS.items())
     said = (
         "Mean ± population standard deviation of test accuracy in per cent, the paper's mean in brackets; below them "
-        "the 95 % interval of the mean and the strength μ. Verdicts on the paper's mean:"
+        "the 95 % interval of the mean and the strength μ, with * if it is the smallest or largest that was tried. "
+        "Verdicts on the paper's mean:"
     )
     return f"{_tex(said)} {signs}."
 

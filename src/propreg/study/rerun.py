@@ -10,8 +10,9 @@ from propreg.study.batches import Batch, cut
 from propreg.study.conditions import Conditions, compare_conditions
 from propreg.study.errors import StudyError
 from propreg.study.experiment import experiment_names, load_experiment
+from propreg.study.makers import makers
 from propreg.study.record import Outcome, Record
-from propreg.study.recorded import Recorded, makers
+from propreg.study.recorded import Recorded
 from propreg.study.run import Run
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 from propreg.statistics import Runs
 from propreg.study.errors import StudyError
 from propreg.study.exported import canonical, check_rows, read_texts, rows_of
-from propreg.study.merging import ENDS, STORES, is_store
+from propreg.study.files import STORES, is_store, record_files
 from propreg.study.record import Outcome
 from propreg.study.run import Cell, Run
 from propreg.study.store import Store
@@ -117,11 +117,6 @@ def _unequal(key: str, first: str, second: str) -> StudyError:
     )
 
 
-def export_files(folder: Path) -> list[Path]:
-    """The exports in a folder, sorted; hidden files are half-written ones, or notes that a system makes of them."""
-    return sorted(file for file in folder.glob("*.jsonl*") if file.name.endswith(ENDS) and file.name[0] != ".")
-
-
 def load_results(path: Path) -> Results:
     """Read a store, an export, or a folder of exports.
 
@@ -130,7 +125,7 @@ def load_results(path: Path) -> Results:
     """
     if not path.exists():
         raise StudyError(f"There are no results at {path}: name a store or a folder of exports with --results.")
-    files = export_files(path) if path.is_dir() else [path]
+    files = record_files(path)
     if not files:
         raise StudyError(f"{path} holds no exported runs (*.jsonl or *.jsonl.gz): propreg store export makes some.")
     results = Results()

@@ -7,7 +7,7 @@ digest beside it, see :mod:`propreg.study.row_digest`.
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -256,6 +256,12 @@ class Store:
                 "SELECT sum(seconds), sum(cost) FROM batches WHERE seconds IS NOT NULL"
             ).fetchone()
         return took / cost if cost else None
+
+    def count_in(self, batches: Collection[str]) -> int:
+        """How many runs there are of these batches."""
+        with self.reading():
+            rows = self.db.execute("SELECT batch, count(*) FROM runs GROUP BY batch").fetchall()
+        return sum(runs for batch, runs in rows if batch in batches)
 
     def sessions(self) -> list[dict[str, Any]]:
         """Who wrote, and how many runs."""

@@ -47,6 +47,11 @@ class Row:
     failed: int = 0
     at_end: bool = False
 
+    @property
+    def mark(self) -> str:
+        """Stands behind a strength beyond which there may be a better one."""
+        return "*" * self.at_end
+
 
 COLUMNS = tuple(each.name for each in fields(Row))[:-3]
 """Those of the CSV, which scripts rely on."""

@@ -3,7 +3,6 @@
 from typing import Literal
 
 from propreg.statistics import SURE, Difference
-from propreg.study.experiment import Line
 
 Told = Literal["better", "worse", "cannot be told"]
 
@@ -21,8 +20,3 @@ def told(apart: Difference) -> Told:
     if apart.low <= 0 <= apart.high or apart.p_value > SURE * (1 + 1e-9):
         return "cannot be told"
     return "better" if apart.mean > 0 else "worse"
-
-
-def units_of(line: Line) -> int:
-    """What is resampled on a line: its splits, or its seeds where there is one split."""
-    return len(line.splits) if len(line.splits) > 1 else len(line.seeds)

@@ -8,6 +8,7 @@ import gzip
 import json
 import math
 import zlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,17 @@ def write_tsne(path: Path, record: TsneRecord) -> None:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     with atomic_write(path) as file:
         file.write(gzip.compress(text, compresslevel=9, mtime=0) if path.suffix == ".gz" else text)
+
+
+def find_tsne(places: Iterable[Path]) -> TsneRecord | None:
+    """The record that lies with the runs, in the first of these folders or beside these files; None where none is.
+
+    Raises:
+        StudyError: If it cannot be read.
+    """
+    files = ((place if place.is_dir() else place.parent) / FILE for place in places)
+    file = next((file for file in files if file.is_file()), None)
+    return None if file is None else read_tsne(file)
 
 
 def read_tsne(path: Path) -> TsneRecord:

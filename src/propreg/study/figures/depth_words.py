@@ -9,6 +9,7 @@ from propreg.statistics import Difference, Runs, paired
 from propreg.study.figures import words
 from propreg.study.figures.equivalent import Reading
 from propreg.study.figures.measured import Place
+from propreg.study.telling import told
 
 NAMES = {"omega": "ω", "scale-free": "scale-free ω"}
 DEPTHS = 3  # GCNs of 2, 3 and 4 layers
@@ -41,14 +42,15 @@ def _with_depth(name: str, what: str, levels: Mapping[int, Runs]) -> str:
         verb = f"{'falls' if falls else 'rises'} with more layers ({numbers})"
     else:
         verb = f"falls in {falls} and rises in {rises} of {steps} steps to more layers ({numbers})"
-    told = words.agrees(falls == steps, len(levels) == DEPTHS)
-    return f"{name}: {NAMES[what]} {verb}, {told if rises or falls == steps else UNTOLD}."
+    agrees = words.agrees(falls == steps, len(levels) == DEPTHS)
+    return f"{name}: {NAMES[what]} {verb}, {agrees if rises or falls == steps else UNTOLD}."
 
 
 def _steps(runs: Sequence[Runs]) -> tuple[int, int]:
     """How many steps surely fall and how many surely rise."""
     apart = [paired(after, before) for before, after in itertools.pairwise(runs)]
-    return sum(each.high < 0 for each in apart), sum(each.low > 0 for each in apart)
+    signs = [told(each) for each in apart]
+    return signs.count("worse"), signs.count("better")
 
 
 def _with_strength(name: str, method: str, what: str, places: Sequence[Place]) -> str:
@@ -57,11 +59,11 @@ def _with_strength(name: str, method: str, what: str, places: Sequence[Place]) -
         return ""
     runs = [each for _, each in known]
     (falls, rises), steps = _steps(runs), len(runs) - 1
-    whole = paired(runs[-1], runs[0])
-    if whole.high < 0:
+    whole = told(paired(runs[-1], runs[0]))
+    if whole == "worse":  # less, which ω should be
         so = "as the paper says of the whole, not of every step" if rises else words.agrees(True)
     else:
-        so = words.agrees(False) if whole.low > 0 else UNTOLD
+        so = words.agrees(False) if whole == "better" else UNTOLD
     ends = [f"{float(each.mean()):.3g} at μ = {x:g}" for x, each in (known[0], known[-1])]
     return (
         f"{name}, {words.method(method)}: {NAMES[what]} goes from {ends[0]} to {ends[1]}, falling in {falls} and "
@@ -94,8 +96,8 @@ def _accuracy(name: str, method: str, places: Sequence[Place], reading: Reading)
 
 
 def _shape(rise: Difference, fall: Difference, best: int, last: int) -> str:
-    """What accuracy does with μ up to its best and after: it rises or falls where the interval is on that side of 0."""
-    rises, falls = best > 0 and rise.low > 0, best < last and fall.high < 0
+    """What accuracy does with μ up to its best and after: it rises or falls where that can be told."""
+    rises, falls = best > 0 and told(rise) == "better", best < last and told(fall) == "worse"
     if rises and falls:
         return f"rises and then falls with μ, {words.agrees(True)}"
     if rises and best == last:

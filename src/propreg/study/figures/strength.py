@@ -24,6 +24,7 @@ from propreg.study.figures.parts import Figure, Level, Panel, Series, number
 from propreg.study.paper import paper_number
 from propreg.study.presets import named_grid
 from propreg.study.results import Results
+from propreg.study.telling import told
 
 PREG = ("preg-reference", "preg-paper")
 LAPLACIAN = ("laplacian-mean", "laplacian-sum", "laplacian-official")
@@ -46,7 +47,8 @@ def strength(results: Results) -> Figure:
         "the Laplacian over its own range, which is logarithmic: as a mean over edges, as the paper's sum, and as "
         "2 · (mean distance)², the official code's.",
         f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; lines "
-        "begin at the plain model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis.",
+        "begin at the plain model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis. "
+        f"{words.SURELY}",
         "P-reg improves GCN and GAT, the Laplacian does not and even harms. A user of the official code measured the "
         f"Laplacian ahead for GAT at μ = {DISPUTED:g}; the authors' own repetition agreed with the paper.",
         said(sentence for model in models for sentence in _found(experiment, results, model)),
@@ -148,7 +150,7 @@ def _found(experiment: Experiment, results: Results, model: str) -> list[str]:
     for method, mine in chosen.items():
         added = gain(results, mine)
         if mine is not None and added is not None:
-            claimed = added.low > 0 if method in PREG else added.low <= 0
+            claimed = (told(added) == "better") == (method in PREG)
             out.append(
                 f"{name} + {words.method(method)}, μ = {mine.strength:g} picked on validation: {words.points(added)} "
                 f"to the plain model, {words.agrees(claimed)}."
@@ -181,11 +183,11 @@ def _harm(experiment: Experiment, results: Results, model: str, form: str) -> li
     known = [(mu, runs) for mu, runs in found if runs is not None]
     if plain is None or len(known) < len(found):
         return []
-    worse = [mu for mu, runs in known if paired(runs, plain).high < 0]
+    worse = [mu for mu, runs in known if told(paired(runs, plain)) == "worse"]
     where = f" ({words.strengths(worse)})" if worse else ""
     return [
-        f"{words.model(model)} + {words.method(form)} over the paper's range: the interval lies below the plain model "
-        f"at {len(worse)} of {len(known)} values of μ{where}."
+        f"{words.model(model)} + {words.method(form)} over the paper's range: surely worse than the plain model at "
+        f"{len(worse)} of {len(known)} values of μ{where}."
     ]
 
 

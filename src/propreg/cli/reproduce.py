@@ -1,0 +1,112 @@
+"""``propreg reproduce``: the paper's experiments, run by run."""
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from propreg.cli.changing_line import CLEAR, can_change
+from propreg.cli.complete import experiments
+from propreg.cli.shared import (
+    DEFAULT_STORE,
+    Device,
+    Json,
+    Only,
+    Seeds,
+    StorePath,
+    chosen_parts,
+    duration,
+    make_trainer,
+    one_sentence,
+    print_json,
+    sweep,
+)
+
+if TYPE_CHECKING:
+    from propreg.study.runner import Progress, Report
+
+Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
+
+
+def reproduce(
+    names: Names,
+    only: Only = None,
+    seeds: Seeds = None,
+    device: Device = "auto",
+    time_limit: Annotated[str | None, typer.Option(help="Stop cleanly after so long, for example 9m or 90s.")] = None,
+    store: StorePath = DEFAULT_STORE,
+    as_json: Json = False,
+) -> None:
+    """Train the runs of experiments that the store does not have yet. Ctrl-C stops cleanly; run again to go on."""
+    with one_sentence():
+        from propreg.study.device import check_device
+        from propreg.study.runner import Stop
+        from propreg.study.runner import reproduce as train
+        from propreg.study.store import Store
+
+        stop = Stop(_seconds(time_limit))
+        batches = sweep(chosen_parts(names, only, seeds))
+        check_device(device)
+        show = _Shown(as_json)
+        with Store(store) as opened, stop.on_signals():
+            report = train(batches, opened, lambda: make_trainer(device), stop, show)
+        _show_end(report, as_json)
+    if report.reason == "interrupted":
+        raise typer.Exit(130)
+
+
+def _show_end(report: "Report", as_json: bool) -> None:
+    if as_json:
+        print_json({"event": "end", **vars(report)})
+        return
+    for line in report.skipped:
+        typer.echo(f"left out: {line}", err=True)
+    end = "all runs are there" if not report.missing else f"{report.missing} runs are missing ({report.reason})"
+    typer.echo(f"{report.stored} runs stored in {report.seconds:.1f} s; {end}.")
+
+
+class _Shown:
+    """Progress for people on standard error, or a line of JSON per event on standard output."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json, self.last = as_json, 0.0
+
+    def __call__(self, progress: "Progress") -> None:
+        if progress.event == "run" and time.monotonic() - self.last < 1.0:
+            return
+        if self.as_json:
+            self.last = time.monotonic()
+            typer.echo(json.dumps(vars(progress)))
+            return
+        on_terminal = can_change()
+        if progress.event == "run" and not on_terminal:
+            return
+        self.last = time.monotonic()
+        text = f"{progress.done} of {progress.runs} runs"
+        if progress.event == "batch done":
+            left = f", about {duration(progress.seconds_left)} left" if progress.seconds_left else ""
+            text += f"; {progress.batch} took {progress.seconds:.1f} s{left}"
+        elif progress.event != "start":
+            text += f"; training {progress.batch}, {progress.batches_left} batches to go"
+        if on_terminal:
+            sys.stderr.write(CLEAR + text + ("\n" if progress.event in ("start", "batch done") else ""))
+            sys.stderr.flush()
+        else:
+            typer.echo(text, err=True)
+
+
+def _seconds(text: str | None) -> float | None:
+    from propreg.study.errors import UsageError
+
+    if text is None:
+        return None
+    unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
+    try:
+        seconds = float(text[:-1]) * unit if unit else float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < float("inf"):
+        raise UsageError(f"--time-limit must be like 90s, 9m or 1.5h, but {text!r} came.")
+    return seconds
