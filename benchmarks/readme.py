@@ -10,9 +10,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from propreg.report.study import study_names
 from propreg.study.counting import count_runs
-from propreg.study.experiment import Line, load_experiment
+from propreg.study.experiment import Line, load_experiment, study_names
 from propreg.study.figures.build import figure_data
 from propreg.study.figures.words import DATASETS
 from propreg.study.render import decimals

@@ -119,6 +119,14 @@ def test_tsne_says_where_it_cannot_write_before_it_trains(tmp_path: Path) -> Non
     done = runner.invoke(app, ["tsne", "-o", str(tmp_path / "none" / "a.json.gz"), "--device", "cpu"])
     assert done.exit_code == 1
     assert "There is no folder" in done.stderr
+    (tmp_path / "runs.jsonl.gz").write_bytes(b"precious")
+    for name, says in (
+        ("runs.jsonl.gz", "was not written by propreg tsne and stays"),
+        ("", "is a folder: name"),
+    ):
+        done = runner.invoke(app, ["tsne", "-o", str(tmp_path / name), "--device", "cpu"])
+        assert (done.exit_code, says in done.stderr) == (1, True)
+    assert (tmp_path / "runs.jsonl.gz").read_bytes() == b"precious"
 
 
 def _modules(code: str) -> set[str]:

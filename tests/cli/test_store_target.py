@@ -95,3 +95,30 @@ def test_two_exports_do_not_share_their_provenance(store: Path) -> None:
         "runs.a.provenance.json", "runs.b.provenance.json", "runs.provenance.json", "plain.provenance.json"
     }  # fmt: skip
     assert sidecar(Path("results/runs.jsonl.gz")) == Path("results/runs.provenance.json")
+
+
+def test_runs_that_only_the_export_has_are_not_lost(store: Path) -> None:
+    """A store that was begun anew beside a record, and a part of a store over the whole."""
+    assert CliRunner().invoke(app, ["store", "export", "runs.jsonl.gz", "--store", store.name]).exit_code == 0
+    with Store("new.sqlite") as opened:
+        opened.add(Record(RUNS[0], made_up(RUNS[0]), "b"), opened.begin_session({}))
+    arguments = ["store", "export", "runs.jsonl.gz", "--store"]
+    before = files(store.parent)
+    for lost, more in ((2, ["new.sqlite"]), (3, ["mine.sqlite", "--experiment", "table1"])):
+        done = CliRunner().invoke(app, [*arguments, *more])
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert f"runs.jsonl.gz has {lost} runs that would be lost: propreg store import" in done.stderr
+    assert files(store.parent) == before
+    assert CliRunner().invoke(app, ["store", "import", "runs.jsonl.gz", "--store", "new.sqlite"]).exit_code == 0
+    assert CliRunner().invoke(app, [*arguments, "new.sqlite"]).stdout.startswith("3 runs written")
+    assert CliRunner().invoke(app, [*arguments, "mine.sqlite", "--experiment", "table1", "--replace"]).exit_code == 0
+
+
+def test_two_names_with_one_place_for_the_provenance_are_refused(store: Path) -> None:
+    assert CliRunner().invoke(app, ["store", "export", "runs.jsonl.gz", "--store", store.name]).exit_code == 0
+    refused(store, "runs.jsonl", "runs.jsonl.gz has its provenance in runs.provenance.json, where that of runs")
+
+
+def test_a_list_of_others_is_no_provenance(store: Path) -> None:
+    Path("runs.provenance.json").write_text("[1]")
+    refused(store, "runs.jsonl", "runs.provenance.json was not written by propreg store export and stays")

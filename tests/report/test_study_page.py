@@ -11,10 +11,10 @@ import pytest
 
 from propreg.report.names import number
 from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
-from propreg.report.study import collect, study_names
+from propreg.report.study import collect
 from propreg.report.study_html import machines, page_of, study_page
 from propreg.report.wide import widen
-from propreg.study.experiment import experiment_names, load_experiment
+from propreg.study.experiment import experiment_names, load_experiment, study_names
 from propreg.study.exported import write_export
 from propreg.study.results import Results
 from propreg.study.run import Run

@@ -34,7 +34,9 @@ def test_what_a_session_did_not_note_cannot_be_told() -> None:
 
 def test_of_two_sessions_one_may_be_the_one() -> None:
     other = {**GPU, "torch": "2.10"}
-    assert compare_conditions(GPU, [GPU, other]).untold == ("torch",)
+    found = compare_conditions(GPU, [GPU, other])
+    assert (found.same, found.mixed, found.untold) == (False, ("torch",), ())
+    assert found.sentence().endswith("not the same in all sessions that may have trained it: torch.")
     assert compare_conditions({**GPU, "torch": "2.9"}, [GPU, other]).differs == ("torch was 2.10 or 2.11 and is 2.9",)
 
 

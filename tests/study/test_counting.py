@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from propreg.report.study import collect, study_names
+from propreg.report.study import collect
 from propreg.study.counting import count_runs
-from propreg.study.experiment import load_experiment
+from propreg.study.experiment import load_experiment, study_names
 from propreg.study.results import Results, load_results
 from propreg.study.run import Run
 from study.sweeping import made_up

@@ -1,8 +1,11 @@
 """The ablation's effects from made-up runs, whose answers are known, and the sentences about them."""
 
+from typing import Any, cast
+
 import pytest
 
-from propreg.study.fork_effects import BASES, changes, setting
+from propreg.statistics import Difference
+from propreg.study.fork_effects import BASES, Effect, changes, setting
 from propreg.study.forks import CHANGES, SETTINGS, fork_findings, what_matters
 from study.figures.made_up import Case, recorded
 
@@ -87,3 +90,22 @@ def test_findings_say_so() -> None:
 def test_nothing_recorded_is_nothing_said() -> None:
     assert fork_findings(recorded("ablation", _test, only=lambda _: False)) == []
     assert what_matters({}) == []
+
+
+def _effects(*signs: str) -> list[Effect]:
+    datasets = ("cora", "citeseer", "pubmed", "cs", "physics", "computers", "photo")
+    apart = Difference(1.0, 0.5, 1.5, 2 / 32, 0.9)
+    return [Effect(name, apart, cast(Any, sign), 0.0) for name, sign in zip(datasets, signs, strict=False)]
+
+
+def test_most_datasets_may_be_better_too_and_one_alone_says_nothing() -> None:
+    untold = "cannot be told"
+    assert what_matters({"preg-sym": _effects(*["better"] * 5, untold, untold)}) == [
+        "Better than P-reg (paper) on most datasets: symmetric averaging."
+    ]
+    assert what_matters({"preg-sym": _effects("better", "worse", *[untold] * 5)}) == [
+        "Different on some datasets: symmetric averaging."
+    ]
+    assert what_matters({"preg-sym": _effects("worse")}) == []
+    (partly,) = what_matters({"preg-sym": _effects("worse", "worse", untold), "preg-loops": _effects("worse")})
+    assert partly == "Worse than P-reg (paper) on most datasets (of 3 or more that are recorded): symmetric averaging."

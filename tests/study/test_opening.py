@@ -15,6 +15,7 @@ from propreg.cli.app import app
 from propreg.study.checking import check_store
 from propreg.study.errors import StudyError
 from propreg.study.merging import take_into
+from propreg.study.opening import log_of
 from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.runner import Progress, reproduce
@@ -172,3 +173,16 @@ def test_a_check_compares_the_tables_first(tmp_path: Path, change: str, says: st
     done = CliRunner().invoke(app, ["store", "check", "--store", str(path)])
     assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
     assert f"{path} {says} the runs from a copy or an export into a new store" in done.stderr
+
+
+def test_a_link_is_the_store_itself(tmp_path: Path) -> None:
+    """SQLite's own files lie beside the file, not beside the link."""
+    real, link = tmp_path / "real" / "s.sqlite", tmp_path / "link.sqlite"
+    real.parent.mkdir()
+    _fill(real)
+    link.symlink_to(real)
+    before = sorted(path.name for path in real.parent.iterdir())
+    assert check_store(link) == (3, [], 0)
+    assert len(load_results(link)) == 3
+    assert sorted(path.name for path in real.parent.iterdir()) == before
+    assert log_of(link) == log_of(real)

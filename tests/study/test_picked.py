@@ -78,3 +78,15 @@ def test_what_is_not_complete_has_no_pick() -> None:
         picked_text(lines, Results())
     with pytest.raises(StudyError, match="digits/gcn/preg-paper: not all its runs are recorded"):
         at_picked(lines, Results())
+
+
+def test_what_has_runs_missing_is_named_beside_the_rest() -> None:
+    lines = choose(SMOKE, ["method=preg-paper"])
+    some = _results(lines[:1])
+    first, second = lines[0], lines[1]
+    said = picked_text(lines, some).splitlines()
+    assert said[0].startswith(f'"{first.dataset}/{first.model}" = ')
+    assert said[1] == f'# "{second.dataset}/{second.model}": not all runs of preg-paper are recorded'
+    assert list(tomllib.loads(picked_text(lines, some))) == [f"{first.dataset}/{first.model}"]
+    table = picked_text([*lines, *choose(SMOKE, ["method=laplacian-mean"])], some)
+    assert table.count("incomplete") == len(table.splitlines()) - 2

@@ -14,6 +14,7 @@ from propreg.study.places import need_places, places, read_recorded
 from propreg.study.record import Record
 from propreg.study.run import Run
 from propreg.study.store import Store
+from propreg.study.tsne_record import find_tsne
 from study.sweeping import batches, made_up
 
 RUNS = [run for batch in batches() for run in batch.runs]
@@ -120,3 +121,49 @@ def test_commands_say_which_they_read(here: Here) -> None:
     both = CliRunner().invoke(app, ["status", "digits-smoke", "--store", "a.sqlite", "--results", "results"])
     assert (both.exit_code, both.stdout) == (2, "")
     assert "--results and --store both name the record to read" in both.stderr
+
+
+def test_as_many_runs_but_others_are_told_too(here: Here) -> None:
+    """Each has what the other lacks: what is named to go on takes the folder's into the store first."""
+    here(RUNS[:5], RUNS[5:10])
+    found = read_recorded(EXPERIMENTS, usual())
+    assert (found.path, found.behind) == (Path("results"), True)
+    assert "propreg-study.sqlite has 5: --results" in found.remark
+    said = CliRunner().invoke(app, ["status", "digits-smoke", "--only", "model=gcn", "--seeds", "0-1"]).stdout
+    assert said.splitlines()[-1].endswith(
+        "To go on from it: propreg store import results/runs.jsonl.gz, then propreg reproduce digits-smoke --only "
+        "model=gcn --seeds 0-1."
+    )
+
+
+def test_a_whole_record_says_that_there_is_a_store_of_yours(here: Here) -> None:
+    here(RUNS, RUNS[:5])
+    assert read_recorded(EXPERIMENTS, usual()).remark == (
+        "Read from results/, which has 200 of these 200 runs; propreg-study.sqlite has 5: "
+        "--results propreg-study.sqlite reads that one."
+    )
+
+
+def test_reproduce_says_that_runs_are_recorded_already(here: Here) -> None:
+    here(RUNS[:7], RUNS[:5])
+    only = ["--only", "model=mlp-16,method=plain", "--device", "cpu"]
+    done = CliRunner().invoke(app, ["reproduce", "digits-smoke", *only])
+    assert done.exit_code == 0
+    assert "which are trained again" not in done.stderr, "none of those is asked for"
+    Path("propreg-study.sqlite").unlink()
+    asked = sum(run.cell.model.name == "gcn" for run in RUNS[:7])
+    limit = ["--only", "model=gcn", "--device", "cpu", "--time-limit", "0.001s"]
+    done = CliRunner().invoke(app, ["reproduce", "digits-smoke", *limit])
+    assert asked > 0
+    assert f"results/ has {asked} of these runs, which propreg-study.sqlite has not" in done.stderr
+    assert "stop and run propreg store import results/runs.jsonl.gz first." in done.stderr
+
+
+def test_what_belongs_to_the_folder_is_found_when_the_store_is_read(here: Here) -> None:
+    here(RUNS[:5], RUNS[:6])
+    reading = read_recorded(EXPERIMENTS, usual())
+    assert find_tsne(reading.places) is None
+    Path("results/tsne.json.gz").write_bytes(b"no record")
+    with pytest.raises(StudyError, match=r"tsne\.json\.gz"):
+        find_tsne(reading.places)
+    assert find_tsne([Path("propreg-study.sqlite")]) is None

@@ -244,3 +244,11 @@ def test_two_equal_sweeps_export_the_same_bytes(tmp_path: Path) -> None:
     assert one["engine"] == two["engine"]
     assert re.fullmatch("[0-9a-f]{16}", one["engine"])
     assert one["batches"] == two["batches"] == [batch.id]
+
+
+def test_a_file_whose_runs_are_all_known_brings_no_session(tmp_path: Path) -> None:
+    """The same runs, trained twice: whoever came first made those that are there."""
+    first, second = (trained(tmp_path / name, BATCHES[:2]) for name in ("a.sqlite", "b.sqlite"))
+    both = taken(tmp_path / "both.sqlite", first, second)
+    assert [note["session"] for note in notes(both)] == [note["session"] for note in notes(first)]
+    assert sum(note["runs"] for note in notes(both)) == 40

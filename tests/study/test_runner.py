@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from propreg.study.batches import longest_first
 from propreg.study.leases import Worker, claim
 from propreg.study.record import Record
 from propreg.study.runner import Progress, Stop, reproduce
@@ -106,3 +107,17 @@ def test_sessions_say_who_and_how_long(tmp_path: Path) -> None:
         assert session["runs"] == 200
         assert session["device"] == "none"
         assert session["seconds"] >= 0
+
+
+def test_runs_that_others_trained_meanwhile_are_counted(tmp_path: Path) -> None:
+    path, told = tmp_path / "store.sqlite", list[int]()
+
+    def tell(progress: Progress) -> None:
+        if progress.event == "batch done" and not told:
+            with Store(path) as other:  # the batch that comes last here
+                reproduce([longest_first(batches())[-1]], other, MadeUp)
+        told.append(progress.done)
+
+    with Store(path) as store:
+        reproduce(batches(), store, MadeUp, tell=tell)
+    assert told[-1] == 200

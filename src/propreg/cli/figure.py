@@ -1,5 +1,6 @@
 """``propreg figure``: a figure of the paper from recorded runs."""
 
+import shlex
 import shutil
 import sys
 import textwrap
@@ -85,12 +86,13 @@ def _need_runs(name: str, dataset: str | None, reading: "Reading", output: Path)
     if count_runs([asked], reading.results)[0]:
         return
     if name == "fig-tsne":
-        folder = place if place.is_dir() else place.parent
-        raise StudyError(f"{place} has nothing of fig-tsne: propreg tsne -o {folder / FILE} trains and records it.")
+        file = shlex.quote(str((place if place.is_dir() else place.parent) / FILE))
+        raise StudyError(f"{place} has nothing of fig-tsne: propreg tsne -o {file} trains and records it.")
     is_part = name == "fig-depth" and (dataset or "").lower() != "all"
     only = [f"dataset={asked.lines[0].dataset}"] if is_part else []
     command = " --only ".join([f"propreg reproduce {asked.name}", *only])
     in_store = place.is_file() and is_store(place)
-    then = "" if in_store else f", and then propreg figure {name} -o {output} --results {DEFAULT_STORE} draws it"
-    store = f" --store {place}" if in_store and place != DEFAULT_STORE else ""
+    draw = f"propreg figure {name} -o {shlex.quote(str(output))} --results {DEFAULT_STORE}"
+    then = "" if in_store else f", and then {draw} draws it"
+    store = f" --store {shlex.quote(str(place))}" if in_store and place != DEFAULT_STORE else ""
     raise StudyError(f"{place} has no run of {' with '.join([asked.name, *only])}: {command}{store} trains them{then}.")

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.shared import DEFAULT_STORE
+from propreg.cli.shared import DEFAULT_STORE, RESULTS
 
 if TYPE_CHECKING:
     from propreg.study.experiment import Experiment
     from propreg.study.places import Reading
 
-RESULTS = Path("results")
 RULE = f"default {RESULTS}/, or the store {DEFAULT_STORE} where that has more of the runs"
 ResultsPath = Annotated[
     Path | None, typer.Option("--results", help=f"A store, an export, or a folder of exports; {RULE}.")
 ]
-StoreOrDefault = Annotated[Path | None, typer.Option("--store", help="The same for a store: only it is read.")]
+StoreOrDefault = Annotated[
+    Path | None, typer.Option("--store", help="A store to read, and nothing else; the same as --results with it.")
+]
 
 
 def read(experiments: "Collection[Experiment]", results: Path | None, store: Path | None = None) -> "Reading":

@@ -35,9 +35,8 @@ def report(
         target = output if output.suffix.lower() in PAGES else output / PAGE
         _check_target(target)
         if source is None:
-            from propreg.report.study import study_names
             from propreg.report.study_html import machines, page_of
-            from propreg.study.experiment import load_experiment
+            from propreg.study.experiment import load_experiment, study_names
             from propreg.study.tsne_record import find_tsne
 
             reading = read([load_experiment(name) for name in study_names()], results)

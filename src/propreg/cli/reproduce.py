@@ -1,6 +1,7 @@
 """``propreg reproduce``: the paper's experiments, run by run."""
 
 import json
+import shlex
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from propreg.cli.changing_line import CLEAR, can_change
 from propreg.cli.complete import experiments
 from propreg.cli.shared import (
     DEFAULT_STORE,
+    RESULTS,
     Device,
     Json,
     Only,
@@ -25,7 +27,9 @@ from propreg.cli.shared import (
 )
 
 if TYPE_CHECKING:
+    from propreg.study.experiment import Experiment
     from propreg.study.runner import Progress, Report
+    from propreg.study.store import Store
 
 Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
 
@@ -47,14 +51,37 @@ def reproduce(
         from propreg.study.store import Store
 
         stop = Stop(_seconds(time_limit))
-        batches = sweep(chosen_parts(names, only, seeds))
+        parts = chosen_parts(names, only, seeds)
+        batches = sweep(parts)
         check_device(device)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
+            _tell_of_results(parts, opened)
             report = train(batches, opened, lambda: make_trainer(device), stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(130)
+
+
+def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
+    """Say that recorded runs are about to be trained again: a store does not look at the folder beside it."""
+    from propreg.study.errors import StudyError
+    from propreg.study.files import export_files
+    from propreg.study.places import lacking
+
+    files = export_files(RESULTS) if store.path == DEFAULT_STORE and RESULTS.is_dir() else []
+    if not files:
+        return
+    try:
+        lost = lacking(parts, RESULTS, store)
+    except StudyError:
+        return  # exports that cannot be read are no reason not to train
+    if lost:
+        typer.echo(
+            f"{RESULTS}/ has {lost:,} of these runs, which {store.path} has not and which are trained again: to keep "
+            f"them, stop and run propreg store import {shlex.join(map(str, files))} first.",
+            err=True,
+        )
 
 
 def _show_end(report: "Report", as_json: bool) -> None:

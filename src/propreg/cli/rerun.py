@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.recorded import RESULTS, StoreOrDefault, named
+from propreg.cli.recorded import StoreOrDefault, named
 from propreg.cli.retraining import Retraining
-from propreg.cli.shared import DEFAULT_STORE, Device, Json, make_trainer, one_sentence, print_json
+from propreg.cli.shared import DEFAULT_STORE, RESULTS, Device, Json, make_trainer, one_sentence, print_json
 
 
 def rerun(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from propreg.study.training import Trainer
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
+RESULTS = Path("results")
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
 Only = Annotated[
     list[str] | None, typer.Option(help="Only a part, for example dataset=cora,model=gcn,method=preg-reference.")

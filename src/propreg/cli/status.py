@@ -1,5 +1,6 @@
 """``propreg status``: how much of the experiments is done."""
 
+import shlex
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.complete import experiments
-from propreg.cli.recorded import RESULTS, ResultsPath, StoreOrDefault, named
+from propreg.cli.recorded import ResultsPath, StoreOrDefault, named
 from propreg.cli.shared import (
     DEFAULT_STORE,
+    RESULTS,
     Json,
     Only,
     Seeds,
@@ -42,7 +44,7 @@ def status(
         from propreg.study.errors import UsageError
 
         if names:
-            _in_detail(chosen_parts(names, only, seeds), results, store, as_json)
+            _in_detail(chosen_parts(names, only, seeds), _again(names, only, seeds), results, store, as_json)
             return
         if only or seeds:
             raise UsageError(
@@ -55,22 +57,22 @@ def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each experiment."""
     from propreg.study.counting import count_runs
     from propreg.study.done import Done
-    from propreg.study.experiment import experiment_names, load_experiment
+    from propreg.study.experiment import experiment_names, load_experiment, study_names
     from propreg.study.results import Results
 
     found = {name: load_experiment(name) for name in experiment_names()}
     reading = _reading(list(found.values()), results, store)
     recorded, place = (Results(), None) if reading is None else (reading.results, reading.path)
     rows = {name: count_runs([experiment], recorded) for name, experiment in found.items()}
-    done, runs = count_runs(found.values(), recorded)
+    done, runs = count_runs([found[name] for name in study_names()], recorded)
     if as_json:
         lines = [{"experiment": name, "done": d, "runs": n} for name, (d, n) in rows.items()]
         print_json({"runs": runs, "done": done, "experiments": lines, "read": None if place is None else str(place)})
         return
     for name, (some, all_) in rows.items():
         typer.echo(f"{name:<24} {some:>7,} of {all_:>7,} runs {100 * some // max(all_, 1):>4} %")
-    typer.echo(f"{done:,} of {runs:,} runs done, counted once where experiments share them.")
-    typer.echo(f"{_what_was_read(reading, Done(place), store, [])} Line by line: propreg status NAME.")
+    typer.echo(f"{done:,} of the study's {runs:,} runs done, counted once where experiments share them.")
+    typer.echo(f"{_what_was_read(reading, Done(place), store, '')} Line by line: propreg status NAME.")
 
 
 def _reading(experiments: "Collection[Experiment]", results: Path | None, store: Path | None) -> "Reading | None":
@@ -81,7 +83,13 @@ def _reading(experiments: "Collection[Experiment]", results: Path | None, store:
     return read_recorded(experiments, found) if found and (store is None or store.exists()) else None
 
 
-def _in_detail(parts: "list[Experiment]", results: Path | None, store: Path | None, as_json: bool) -> None:
+def _again(names: list[str], only: list[str] | None, seeds: str | None) -> str:
+    """The command that trains what is missing."""
+    filters = [*(word for each in only or [] for word in ("--only", each)), *(["--seeds", seeds] if seeds else [])]
+    return shlex.join(["propreg", "reproduce", *names, *filters])
+
+
+def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
     from propreg.study.done import Done, what_is_done
 
@@ -110,7 +118,7 @@ def _in_detail(parts: "list[Experiment]", results: Path | None, store: Path | No
         typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
     typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
-    typer.echo(_what_was_read(reading, done_so_far, store, [part.name for part in parts] if missing else []))
+    typer.echo(_what_was_read(reading, done_so_far, store, again if missing else ""))
 
 
 def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
@@ -123,12 +131,13 @@ def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float |
     return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
 
 
-def _what_was_read(reading: "Reading | None", done: "Done", store: Path | None, names: list[str]) -> str:
-    """Where the numbers come from; where that is no store, how to go on with what is missing of experiments."""
+def _what_was_read(reading: "Reading | None", done: "Done", store: Path | None, again: str) -> str:
+    """Where the numbers come from; where that is no store, how to go on with what is missing."""
     if reading is None:
-        return f"There is no store {store or DEFAULT_STORE} yet: propreg reproduce makes it."
+        where = f" --store {shlex.quote(str(store))}" if store else ""
+        return f"There is no store {store or DEFAULT_STORE} yet: {again or 'propreg reproduce NAME'}{where} makes it."
     said = reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."
-    if not names or not done.files:
+    if not again or not done.files:
         return said
-    take = f"propreg store import {' '.join(map(str, done.files))}, then " if reading.behind else ""
-    return f"{said} To go on from it: {take}propreg reproduce {' '.join(names)}."
+    take = f"propreg store import {shlex.join(map(str, done.files))}, then " if reading.behind else ""
+    return f"{said} To go on from it: {take}{again}."

@@ -36,6 +36,9 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
 def export(
     file: Annotated[Path, typer.Argument(help="Where to, for example results/table1.jsonl.gz.")],
     experiment: Annotated[list[str] | None, typer.Option(help="Only the runs of this experiment.")] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Also over an export that has runs which would be lost.")
+    ] = False,
     store: StorePath = DEFAULT_STORE,
 ) -> None:
     """Write the runs as canonical text: sorted, no times, no host. Who made them goes to a file beside it."""
@@ -43,7 +46,7 @@ def export(
         from propreg.data._atomic import atomic_write
         from propreg.study.checking import need_whole
         from propreg.study.experiment import load_experiment
-        from propreg.study.export_target import check_target
+        from propreg.study.export_target import check_kept, check_target
         from propreg.study.exported import write_export
         from propreg.study.files import sidecar
         from propreg.study.provenance import provenance
@@ -57,6 +60,8 @@ def export(
             need_whole(opened)
             rows = [row for row in opened.rows() if not experiment or row[:3] in wanted]
             made_by = provenance(opened, wanted if experiment else None)
+        if not replace:
+            check_kept(file, {row[:3] for row in rows})
         write_export(file, rows)
         beside = sidecar(file)
         with atomic_write(beside) as out:

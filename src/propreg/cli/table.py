@@ -29,7 +29,7 @@ class Format(StrEnum):
 
 def table(
     name: Annotated[str, typer.Argument(help="An experiment, for example table1.", autocompletion=experiments)],
-    format: Annotated[Format, typer.Option(help="How it is written.")] = Format.text,
+    format: Annotated[Format | None, typer.Option(help="How it is written; default text.")] = None,
     only: Only = None,
     runs: Annotated[
         str | None, typer.Option(help="List the runs behind a place instead, for example cora/gcn/preg.")
@@ -46,9 +46,12 @@ def table(
     """Print a table of the paper from recorded runs, the paper's numbers beside ours."""
     with one_sentence():
         from propreg.study.choosing import choose
+        from propreg.study.errors import UsageError
         from propreg.study.experiment import load_experiment
         from propreg.study.picked import at_picked, picked_text
 
+        if format is not None and (picked or runs is not None):
+            raise UsageError("--format is for the table: leave it out with --runs and --picked.")
         experiment = load_experiment(name)
         lines = choose(experiment, only or ())
         if runs is not None:
@@ -59,7 +62,7 @@ def table(
         elif picked:
             typer.echo(picked_text(lines, found), nl=False)
         else:
-            typer.echo(_text(experiment, lines, found, format), nl=False)
+            typer.echo(_text(experiment, lines, found, format or Format.text), nl=False)
 
 
 def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:

@@ -17,13 +17,11 @@ def tsne(
     """Train the runs of fig-tsne again, lay their outputs out with t-SNE, and write a small record for the figure."""
     with one_sentence():
         from propreg.study.device import check_device
-        from propreg.study.errors import StudyError
         from propreg.study.tsne import make_tsne
-        from propreg.study.tsne_record import write_tsne
+        from propreg.study.tsne_record import check_tsne_target, write_tsne
 
         check_device(device)
-        if not output.parent.is_dir():
-            raise StudyError(f"There is no folder {output.parent}: make it first, or write elsewhere.")
+        check_tsne_target(output)
         record = make_tsne(make_trainer(device), say=lambda text: typer.echo(text, err=True))
         write_tsne(output, record)
         typer.echo(f"{len(record.clouds)} methods with {len(record.clouds[0].runs)} seeds written to {output}.")

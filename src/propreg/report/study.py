@@ -9,12 +9,11 @@ from propreg.report.names import line_name
 from propreg.report.rule import rule_words, units_words
 from propreg.statistics import Difference, paired
 from propreg.study.counting import count_runs
-from propreg.study.experiment import Experiment, Line, experiment_names, load_experiment
+from propreg.study.experiment import Experiment, Line, load_experiment, study_names
 from propreg.study.results import Results
 from propreg.study.table import Row, line_rows
 from propreg.study.telling import Told, told
 
-LEFT_OUT = ("digits-smoke",)
 """Experiments that are no part of the paper."""
 
 
@@ -78,16 +77,6 @@ class Study:
     def section(self, name: str) -> Section | None:
         """The section of this experiment, if it is in the study."""
         return next((each for each in self.sections if each.name == name), None)
-
-
-def study_names() -> list[str]:
-    """The experiments of the page.
-
-    Example:
-        >>> "table1" in study_names(), "digits-smoke" in study_names()
-        (True, False)
-    """
-    return [name for name in experiment_names() if name not in LEFT_OUT]
 
 
 def collect(results: Results, names: Sequence[str] | None = None) -> Study:

@@ -12,8 +12,9 @@ from propreg.report.overview import add_up, help_words, hold_words, matrices, ta
 from propreg.report.page import render
 from propreg.report.payload import packed, script_json
 from propreg.report.pictures import pictures
-from propreg.report.study import Section, collect, study_names
+from propreg.report.study import Section, collect
 from propreg.report.wide import SIGNS, choices, widen
+from propreg.study.experiment import study_names
 from propreg.study.files import record_files
 from propreg.study.forks import fork_findings
 from propreg.study.merging import made_by

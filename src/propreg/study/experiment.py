@@ -83,6 +83,16 @@ def experiment_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
+def study_names() -> list[str]:
+    """Those of the study: all but the one that only shows how it goes, in seconds.
+
+    Example:
+        >>> "table1" in study_names(), "digits-smoke" in study_names()
+        (True, False)
+    """
+    return [name for name in experiment_names() if name != "digits-smoke"]
+
+
 @cache
 def load_experiment(name: str) -> Experiment:
     """Read and expand an experiment of the package; once, since a page asks for the same ones again and again.

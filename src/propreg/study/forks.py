@@ -41,20 +41,25 @@ def fork_findings(results: Results) -> list[str]:
 
 
 def what_matters(found: Mapping[str, Sequence[Effect]]) -> list[str]:
-    """Which changes can be told apart from the preset: hardly anywhere, on most datasets, or on some."""
-    hardly, mostly, partly = list[str](), list[str](), list[str]()
-    for method, effects in found.items():
+    """Which changes can be told apart from the preset: hardly anywhere, on most datasets, or on some.
+
+    Of what is recorded on one dataset only nothing is said here.
+    """
+    groups: dict[str, list[str]] = {"hardly": [], "better": [], "worse": [], "partly": []}
+    known = {method: effects for method, effects in found.items() if len(effects) > 1}
+    for method, effects in known.items():
         signs = [effect.told for effect in effects if effect.told != "cannot be told"]
-        if len(signs) <= 1:
-            hardly.append(CHANGES[method])
-        else:
-            (mostly if signs.count("worse") > len(effects) / 2 else partly).append(CHANGES[method])
+        mostly = next((word for word in ("better", "worse") if signs.count(word) > len(effects) / 2), "partly")
+        groups["hardly" if len(signs) <= 1 else mostly].append(CHANGES[method])
+    least = min(map(len, known.values()), default=0)
+    of = f" (of {least} or more that are recorded)" if 0 < least < len(DATASETS) else ""
     said = (
-        ("No difference to P-reg (paper) that can be told on more than one dataset: ", hardly),
-        ("Worse than P-reg (paper) on most datasets: ", mostly),
-        ("Different on some datasets: ", partly),
+        (f"No difference to P-reg (paper) that can be told on more than one dataset{of}: ", "hardly"),
+        (f"Better than P-reg (paper) on most datasets{of}: ", "better"),
+        (f"Worse than P-reg (paper) on most datasets{of}: ", "worse"),
+        (f"Different on some datasets{of}: ", "partly"),
     )
-    return [f"{start}{listed(names).replace(', which has all three', '')}." for start, names in said if names]
+    return [f"{start}{listed(groups[g]).replace(', which has all three', '')}." for start, g in said if groups[g]]
 
 
 def where(effects: Sequence[Effect]) -> str:

@@ -83,8 +83,9 @@ def close_store(db: sqlite3.Connection, path: Path, tidies: bool) -> None:
 
 
 def log_of(path: Path) -> Path:
-    """The file beside a store that holds what was written last."""
-    return path.with_name(f"{path.name}-wal")
+    """The file that holds what was written last: beside the store itself, where it is named by a link."""
+    real = path.resolve()
+    return real.with_name(f"{real.name}-wal")
 
 
 def _has_log(path: Path) -> bool:

@@ -10,7 +10,7 @@ from propreg.study.table import line_rows
 
 
 def picked_text(lines: Sequence[Line], results: Results) -> str:
-    """A line for each complete line that has a strength.
+    """A line for each line with strengths to pick from; those with runs missing say so.
 
     Where each model and dataset has one method, the lines are TOML, ``"cora/gcn" = 0.45``, which an experiment takes as
     its strengths; else they are a table whose first column names the method too.
@@ -20,19 +20,21 @@ def picked_text(lines: Sequence[Line], results: Results) -> str:
     """
     if all(len(line.cells) == 1 for line in lines):
         raise StudyError("Nothing is picked here: none of these lines has more than one strength to pick from.")
-    found = [(line, mu) for line in lines if (mu := _strength(line, results)) is not None]
-    if not found:
+    grids = [(line, _strength(line, results)) for line in lines if len(line.cells) > 1]
+    if all(mu is None for _, mu in grids):
         raise StudyError("No strength is picked yet: none of these lines with a strength has all its runs.")
-    places = [f"{line.dataset}/{line.model}" for line, _ in found]
+    places = [f"{line.dataset}/{line.model}" for line, _ in grids]
     if len(set(places)) == len(places):
         return "".join(
             f'"{place}" = {mu:g}  # {line.method.method} {line.preset}'.rstrip() + "\n"
-            for place, (line, mu) in zip(places, found, strict=True)
+            if mu is not None
+            else f'# "{place}": not all runs of {line.method.name} are recorded\n'
+            for place, (line, mu) in zip(places, grids, strict=True)
         )
     rows = [("dataset/model/method", "preset", "picked strength")]
     rows += [
-        (f"{place}/{line.method.name}", _which(line), f"{mu:g}")
-        for place, (line, mu) in zip(places, found, strict=True)
+        (f"{place}/{line.method.name}", line.preset, "incomplete" if mu is None else f"{mu:g}")
+        for place, (line, mu) in zip(places, grids, strict=True)
     ]
     widths = [max(len(row[i]) for row in rows) for i in range(2)]
     return "".join(f"{name:<{widths[0]}}  {preset:<{widths[1]}}  {mu}\n" for name, preset, mu in rows)
@@ -62,11 +64,3 @@ def _only(line: Line, results: Results) -> Line:
 def _strength(line: Line, results: Results) -> float | None:
     row = line_rows(line, "", results)[0]
     return row.strength if row.selection == "validation" else None
-
-
-def _which(line: Line) -> str:
-    """The preset, and what else tells lines of one method apart."""
-    cell = line.cells[0]
-    nodes = "" if cell.train_nodes is None else f"{cell.train_nodes} training nodes"
-    share = "" if cell.unmask == 1 else f"α = {cell.unmask:g}"
-    return ", ".join(part for part in (line.preset, nodes, share) if part)

@@ -1,14 +1,15 @@
 """Which of two records is read, the folder of exports or the store: one rule for all commands that read recorded runs.
 
 What is named is read, and nothing else. Else it is the folder, where it holds exports; but the store, where that has
-more of the runs that are asked for. Where both have some of them and neither the same, a remark says which was read.
+more of the runs that are asked for. Where both have some of them and not the same, a remark says which was read.
 """
 
+import shlex
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from propreg.study.counting import count_runs
+from propreg.study.counting import Place, recorded_runs
 from propreg.study.errors import StudyError
 from propreg.study.experiment import Experiment
 from propreg.study.files import export_files
@@ -78,25 +79,30 @@ def read_recorded(experiments: Collection[Experiment], found: Sequence[Path]) ->
     if not others:
         return Reading(first, results)
     store = others[0]
-    here, asked = count_runs(experiments, results)
-    if here == asked:
-        return Reading(first, results, other=store)
+    here, asked = recorded_runs(experiments, results)
     try:
-        there = _count_in(store, experiments)
-        if there > here:
-            remark = _remark((store, there), (first, here), asked) if here else ""
-            return Reading(store, load_results(store), remark, first)
+        there, _ = recorded_runs(experiments, _known(store))
+        if len(there) > len(here):
+            return Reading(store, load_results(store), _remark((store, there), (first, here), asked), first)
     except StudyError as error:
         return Reading(first, results, f"Read from {_name(first)}. The store beside it was left out: {error}", store)
-    remark = _remark((first, here), (store, there), asked) if 0 < there < here else ""
-    return Reading(first, results, remark, store, behind=there < here)
+    return Reading(first, results, _remark((first, here), (store, there), asked), store, behind=bool(here - there))
 
 
-def _count_in(path: Path, experiments: Collection[Experiment]) -> int:
-    """How many runs of experiments a store has, without reading their results."""
+def lacking(experiments: Collection[Experiment], folder: Path, store: Store) -> int:
+    """How many runs of experiments the exports in a folder have and a store has not.
+
+    Raises:
+        StudyError: If they cannot be read.
+    """
+    here, _ = recorded_runs(experiments, load_results(folder))
+    return len(here - recorded_runs(experiments, _known(store.path))[0])
+
+
+def _known(path: Path) -> "_Known":
+    """The runs of a store, without reading their results."""
     with Store(path, "read") as store, store.reading():
-        rows = store.db.execute("SELECT text, split, seed FROM runs JOIN cells ON cells.id = cell").fetchall()
-    return count_runs(experiments, _Known(rows))[0]
+        return _Known(store.db.execute("SELECT text, split, seed FROM runs JOIN cells ON cells.id = cell").fetchall())
 
 
 class _Known:
@@ -111,10 +117,13 @@ class _Known:
         return self._places.get(cell.text, set())
 
 
-def _remark(read: tuple[Path, int], other: tuple[Path, int], asked: int) -> str:
+def _remark(read: tuple[Path, Set[Place]], other: tuple[Path, Set[Place]], asked: int) -> str:
+    """Nothing where one of them has none of the runs, or both have the same."""
+    if not read[1] or not other[1] or read[1] == other[1]:
+        return ""
     return (
-        f"Read from {_name(read[0])}, which has {read[1]:,} of these {asked:,} runs; {_name(other[0])} has "
-        f"{other[1]:,}: --results {other[0]} reads that one."
+        f"Read from {_name(read[0])}, which has {len(read[1]):,} of these {asked:,} runs; {_name(other[0])} has "
+        f"{len(other[1]):,}: --results {shlex.quote(str(other[0]))} reads that one."
     )
 
 

@@ -34,10 +34,13 @@ def provenance(store: Store, wanted: Set[Place] | None = None) -> list[Note]:
     with store.snapshot():
         every, chosen = _counts(store, wanted)
         sessions = store.numbered_sessions()
+    unsigned = any("taken_from" in note and not note.get("made_by") for note in sessions.values())
     found: list[Note] = []
     came = _Came(is_whole=every == chosen)
     for number, note in sessions.items():
         makers = note.pop("made_by", [])
+        if makers and not every[number] and not unsigned:
+            continue  # it brought only runs that were known, from those who made them
         if makers:
             came.add(makers, every[number], chosen[number])
         elif chosen[number]:

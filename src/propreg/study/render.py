@@ -26,6 +26,13 @@ PICKED = {
     "test": "best on test",
     "fixed": "fixed",
 }
+DIFFERENCES = (
+    "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits (over seeds "
+    "where there is one split), which with five splits cannot go below 1/16; won: the share of paired runs that are "
+    "better. Better or worse can be told only where the interval of the difference leaves out 0 and p is at most 1/16, "
+    "which five splits give where all of them agree. Of a row that is best on test neither can be trusted: it was "
+    "chosen by that test accuracy."
+)
 NOTES = (
     "mean ± population standard deviation of test accuracy in per cent; 95 % interval of the mean by a bootstrap over "
     "splits (over seeds where there is one split).",
@@ -34,11 +41,7 @@ NOTES = (
     "Strengths are picked on mean validation accuracy; best on test, as the paper's numbers seem to be, stands beside. "
     "Where an experiment has one strength only, it is fixed: nothing was picked. *: the smallest or largest that was "
     "tried, beyond which there may be a better one.",
-    "Difference to the plain model on the same splits and seeds; p by an exact sign-flip test over splits (over seeds "
-    "where there is one split), which with five splits cannot go below 1/16; won: the share of paired runs that are "
-    "better. Better or worse can be told only where the interval of the difference leaves out 0 and p is at most 1/16, "
-    "which five splits give where all of them agree. Of a row that is best on test neither can be trusted: it was "
-    "chosen by that test accuracy.",
+    DIFFERENCES,
     f"Verdict: reproduced where the difference to the paper is surely within ±{MARGIN:g} point, higher or lower where "
     "it is not and is surely not 0, else cannot tell; incomplete where runs are missing. A method may add less than "
     "that margin: an accuracy that is reproduced is not yet a gain that is.",

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from propreg.study.experiment import Experiment
-from propreg.study.render import NOTES, PICKED, decimals, spread
+from propreg.study.render import DIFFERENCES, NOTES, PICKED, decimals, spread
 from propreg.study.table import Row
 
 SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "cannot tell": "?"}
@@ -126,7 +126,7 @@ def _latex_legend() -> str:
 
 def _legend() -> list[str]:
     signs = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
-    return [*NOTES, f"Signs: {signs}."]
+    return [*(note for note in NOTES if note is not DIFFERENCES), f"Signs: {signs}."]  # which are not shown here
 
 
 _WRITTEN = {

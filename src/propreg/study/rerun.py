@@ -88,7 +88,7 @@ class Rerun:
             "passed": self.passed,
             "in_batch": self.in_batch,
             "equal_expected": self.equal_expected,
-            "conditions": {"differs": self.conditions.differs, "not_recorded": self.conditions.untold},
+            "conditions": vars(self.conditions),
             "difference": self.difference,
             "between_seeds": self.between_seeds,
             "before": vars(self.record.outcome),

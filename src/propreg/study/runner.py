@@ -113,7 +113,7 @@ def reproduce(
     report, worker = Report(), Worker.me()
     progress = Progress(len(every), len(every & keys), len(todo))
     tell(progress)
-    sweep = _Sweep(store, worker, stop, tell, progress, report)
+    sweep = _Sweep(store, worker, stop, tell, progress, report, every)
     if todo and not stop():
         crew = trainer()
         began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -145,6 +145,7 @@ class _Sweep:
     tell: Callable[[Progress], None]
     progress: Progress
     report: Report
+    every: Set[str]
     skipped: list[tuple[Batch, str]] = field(default_factory=list)
     spent: float = 0.0
     cost: float = 0.0
@@ -162,9 +163,13 @@ class _Sweep:
                 continue
             try:
                 known = self.store.keys()  # again, now that nobody else trains it
+                self.progress.done = len(self.every & known)
                 mine = {run.key for run in batch.runs}
                 if mine - known:
                     self._batch(batch, trainer, session, mine & known, sum(b.cost for b in todo[number + 1 :]))
+                else:  # another process has trained it
+                    self.progress.event = "run"
+                    self.tell(self.progress)
             except Stopped:
                 return
             finally:

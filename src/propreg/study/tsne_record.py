@@ -71,6 +71,23 @@ class TsneRecord:
     versions: dict[str, str]
 
 
+def check_tsne_target(path: Path) -> None:
+    """Say before minutes of work that a record could not be written, or that something else would be lost.
+
+    Raises:
+        StudyError: If there is no such folder, or the file is there and is no such record.
+    """
+    if not path.parent.is_dir():
+        raise StudyError(f"There is no folder {path.parent}: make it first, or write elsewhere.")
+    if path.is_dir():
+        raise StudyError(f"{path} is a folder: name a file in it, for example {path / FILE}.")
+    if path.exists():
+        try:
+            _parsed(path)
+        except StudyError as error:
+            raise StudyError(f"{path} was not written by propreg tsne and stays: name another file.") from error
+
+
 def write_tsne(path: Path, record: TsneRecord) -> None:
     """Write a record, whole or not at all; compressed where the name ends in ``.gz``."""
     value = {"format": FORMAT, "version": VERSION, **asdict(record)}

@@ -67,7 +67,7 @@ def test_what_it_says() -> None:
 
 def test_without_a_record_the_picture_says_how_to_make_one() -> None:
     figure = figure_data("fig-tsne", Results())
-    assert "propreg tsne -o results/tsne.json.gz makes it" in figure.panels[0].empty
+    assert "propreg tsne -o FOLDER/tsne.json.gz makes it, in the folder of the runs" in figure.panels[0].empty
     assert figure.missing[0].startswith("the record of outputs is not there")
     assert "plain: 0 of 10 runs recorded" in figure.missing
 

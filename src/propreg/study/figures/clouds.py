@@ -11,7 +11,7 @@ from propreg.study.render import decimals
 from propreg.study.results import Results
 from propreg.study.tsne_record import Cloud, TsneRecord
 
-MADE_BY = "propreg tsne -o results/tsne.json.gz makes it"
+MADE_BY = "propreg tsne -o FOLDER/tsne.json.gz makes it, in the folder of the runs"
 LABELS = {"silhouette": "silhouette", "scale-free": "ω / mean ‖z‖", "omega": "ω", "accuracy": "test accuracy"}
 DIGITS = {"silhouette": 2, "scale-free": 2, "omega": 2, "accuracy": 1}
 HEAD = ("", "silhouette", "ω / mean\n‖z‖", "ω", "accuracy\nin %")
