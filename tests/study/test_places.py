@@ -167,3 +167,11 @@ def test_what_belongs_to_the_folder_is_found_when_the_store_is_read(here: Here) 
     with pytest.raises(StudyError, match=r"tsne\.json\.gz"):
         find_tsne(reading.places)
     assert find_tsne([Path("propreg-study.sqlite")]) is None
+
+
+def test_rerun_says_where_it_found_the_run(here: Here) -> None:
+    here(RUNS[:5], RUNS[:6])
+    again = CliRunner().invoke(app, ["rerun", RUNS[5].key[:20], "--alone", "--device", "cpu"])
+    assert again.stderr.splitlines()[0] == "The run is recorded in propreg-study.sqlite."
+    again = CliRunner().invoke(app, ["rerun", RUNS[4].key[:20], "--alone", "--device", "cpu"])
+    assert again.stderr.splitlines()[0] == "The run is recorded in results."

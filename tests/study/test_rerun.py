@@ -197,6 +197,8 @@ def test_every_epoch_and_run_is_told(tmp_path: Path) -> None:
     assert len(steps) > 10
     assert steps[-1].done > 0
     assert first_line(steps[0], alone=False).startswith("Training it in its batch of 20 runs, on a CPU with the few")
+    assert first_line(Step(in_batch=True, runs=1), alone=False) == "Training the run, which was a batch of its own."
+    assert "the batch that it was trained in is not known" in first_line(Step(in_batch=False, runs=1), alone=False)
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:

@@ -73,11 +73,10 @@ def depth(results: Results, dataset: str | None = None) -> Figure:
         "the best validation accuracy), of plain GCNs of 2, 3 and 4 layers and of a 2-layer GCN with P-reg against "
         "μ; ω also over the outputs' mean length, which does not change when all outputs grow.",
         f"Lines and bands: mean of {behind(experiment.lines[0])} and its 95 % interval; horizontal lines and digits: "
-        "plain GCNs of so many layers; ▾: lies below the axis. "
+        "plain GCNs of so many layers; ▾: lies below the axis. Below, something falls or rises where it surely does. "
         f"{words.SURELY}",
         "ω falls with more layers and with larger μ; accuracy rises and then falls, on Cora best at μ = 0.7 between "
-        "the 2- and the 3-layer GCN; other datasets behave alike. Here something falls or rises from one place to the "
-        "next where it surely does.",
+        "the 2- and the 3-layer GCN; other datasets behave alike.",
         said(
             sentence for each in curves for sentence in found_for(each.dataset, each.levels, each.places, each.readings)
         ),
