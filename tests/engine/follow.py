@@ -134,7 +134,7 @@ class Reference:
         """Train one epoch; returns the logits before it [N, C]."""
         self.epoch += 1
         z: Tensor = self.twin()
-        smoothing = self.replica.strength if self.method.name == "label_smoothing" else 0.0
+        smoothing = self._strength() if self.method.name == "label_smoothing" else 0.0
         loss = cross_entropy(z[self.train], self.y[self.train], label_smoothing=smoothing)
         if self.method.name not in ("plain", "label_smoothing"):
             loss = loss + self._strength() * self._term(z)

@@ -2,6 +2,8 @@
 
 import threading
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -85,6 +87,10 @@ def test_an_error_in_a_worker_reaches_the_caller() -> None:
         RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes"),
         RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."),
         RuntimeError("std::bad_alloc"),
+        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported"),
+        RuntimeError("CUDA driver error: out of memory"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("CUDA error: insufficient resources when calling `cusparseSpMM(handle)`"),
         MemoryError("Unable to allocate 9 bytes for an array"),
     ],
 )
@@ -132,3 +138,41 @@ def test_after_a_stop_no_group_is_begun(monkeypatch: pytest.MonkeyPatch) -> None
         finished.append(place)
     assert 1 <= len(begun) <= 3
     assert len(finished) <= len(begun)
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(
+    "modes",
+    [torch.no_grad, torch.inference_mode, lambda: torch.autocast("cpu", torch.bfloat16)],
+    ids=["no_grad", "inference_mode", "autocast"],
+)
+def test_the_callers_modes_are_off_in_a_training_and_on_outside(
+    monkeypatch: pytest.MonkeyPatch, device: str, modes: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """Whatever the device: a GPU's batches are trained in the caller's own thread."""
+
+    def on() -> tuple[bool, bool, bool]:
+        return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.is_autocast_enabled("cpu")
+
+    seen = []
+
+    def looking(*args: Any, **options: Any) -> Any:
+        seen.append(on())
+        for finished in train(found, *args[1:], **options):
+            seen.append(on())
+            yield finished
+
+    monkeypatch.setattr(engine_batches, "train", looking)
+    found, asked = problem(), problem()
+    asked.device = torch.device(device)
+    with modes():
+        outside = on()
+        for _ in train_all(asked, GCN, METHOD, RUNS[:3], PROTOCOL, Options(batch=3)):
+            assert on() == outside
+    assert set(seen) == {(True, False, False)}
+    assert len(seen) == 4
+
+
+def test_replicas_may_come_from_a_generator() -> None:
+    found = train_all(problem(), GCN, METHOD, (replica for replica in RUNS), PROTOCOL)
+    assert dict(found) == expected()

@@ -12,7 +12,7 @@ from propreg.data.graph import Graph, Split
 from propreg.engine.batches import Options, train_all
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica
-from propreg.engine.train import train
+from propreg.engine.train import Ledger, train
 
 NODES = 12
 
@@ -60,6 +60,15 @@ def problem(**parts: Any) -> Problem:
             {"method": Method("preg", schedule="annealed"), "replicas": [Replica(strength=2.0)]},
             "strength must lie between 0 and 1",
         ),
+        ({"model": Model("gcn", heads=3)}, "heads means nothing for gcn, but 3 came: leave it out"),
+        ({"model": Model("mlp", attention_dropout=0.5)}, "attention_dropout means nothing for mlp, but 0.5 came"),
+        ({"model": Model("gat", teleport=0.2)}, "teleport means nothing for gat, but 0.2 came"),
+        ({"model": Model("appnp", out_heads=2)}, "out_heads means nothing for appnp, but 2 came"),
+        ({"method": Method(), "replicas": [Replica(strength=0.5)]}, "strength means nothing for plain, but 0.5 came"),
+        (
+            {"method": Method("laplacian"), "replicas": [Replica(), Replica(strength=0.5, unmask=0.1)]},
+            "unmask means nothing for laplacian, but 0.1 came: leave it out",
+        ),
     ],
 )
 def test_a_setting_that_means_nothing(changed: dict[str, Any], said: str) -> None:
@@ -98,12 +107,23 @@ def test_a_split_is_masks_and_not_node_numbers(nodes: Any) -> None:
         list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
 
 
-def test_weights_that_the_last_step_has_broken_are_a_failure() -> None:
-    asked = [Replica(lr=1e38), Replica()]
-    found = dict(
-        train_all(problem(), Model(), Method(), asked, Protocol(max_epochs=1), Options(keep_weights=True, batch=2))
-    )
+@pytest.mark.parametrize("keep_weights", [True, False])
+@pytest.mark.parametrize(
+    "protocol", [Protocol(max_epochs=1), Protocol("strict", max_epochs=9)], ids=["limit", "strict"]
+)
+def test_weights_that_the_last_step_has_broken_are_a_failure(protocol: Protocol, keep_weights: bool) -> None:
+    asked = [Replica(lr=1e38, patience=0), Replica(patience=0)]  # the strict rule then stops at the first epoch too
+    options = Options(keep_weights=keep_weights, batch=2)
+    found = dict(train_all(problem(), Model(), Method(), asked, protocol, options))
     assert (found[0].failed_at, found[1].failed_at) == (1, None)
+
+
+def test_a_last_step_that_is_not_reported_may_break() -> None:
+    """What the first run reports is of an earlier epoch, and sound."""
+    ledger = Ledger(problem(), [Replica()] * 2, Protocol(max_epochs=2), keep_history=False)
+    loss, first, second = torch.ones(2), torch.tensor([2, 1]), torch.tensor([1, 2])
+    ledger.write(1, [(loss, first, first), (loss, second, second)], torch.tensor([torch.nan, torch.inf]))
+    assert (ledger.stopper.best_epoch.tolist(), ledger.failed_at.tolist()) == ([1, 2], [0, 2])
 
 
 def test_the_callers_modes_have_no_part_in_a_step() -> None:

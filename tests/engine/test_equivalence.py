@@ -65,7 +65,7 @@ def gentle(replicas: Sequence[Replica], factor: float = 0.25) -> list[Replica]:
     """The batch with smaller steps, where those of 0.01 and 0.02 make a training chaotic.
 
     There PyG's own run, started one rounding error apart, is 1e-7 to 1e-2 away after 100 epochs, and nothing can be
-    compared with it. A norm without a square does that near 0, and so does a GAT under a strong regulariser.
+    compared with it. A norm without a square does that near 0, and so does a GAT under KL with its neighbours detached.
     """
     return [replace(r, lr=factor * r.lr) for r in replicas]
 
@@ -108,6 +108,7 @@ OTHERS = [
     ("odd", Method("confidence_penalty", variant="official")),
     ("dense", Method("confidence_penalty", variant="official", nodes="all", schedule="annealed")),
     ("odd", Method("label_smoothing")),
+    ("dense", Method("label_smoothing", schedule="annealed")),
 ]
 
 
@@ -145,7 +146,8 @@ PAIRS = [(n, m) for n in MODELS for i, m in enumerate(METHODS) if n != "gat, ave
 def test_every_model_with_every_method(name: str, method: Method) -> None:
     # Each model meets each kind of graph, not with each method.
     kind = ("plain", "dense", "odd")[(list(MODELS).index(name) + METHODS.index(method)) % 3]
-    check_follows(problem(kind), MODELS[name], method, gentle(ALL_NODES) if "gat" in name else ALL_NODES)
+    chaotic = "gat" in name and method.phi == "kl"
+    check_follows(problem(kind), MODELS[name], method, gentle(ALL_NODES) if chaotic else ALL_NODES)
 
 
 @pytest.mark.parametrize("name", ["gcn of 3", "mlp", "gat", "appnp"])

@@ -7,23 +7,34 @@ and each core trains a group of its own: that scales where threads inside one sm
 import os
 import queue
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 
 import torch
 
-from propreg.engine.check import check
+from propreg.engine.available import available_bytes
+from propreg.engine.check import check, check_kind, listed
 from propreg.engine.memory import bytes_per_replica
 from propreg.engine.models import Network
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
+from propreg.engine.surroundings import ordinary_modes
 from propreg.engine.train import train
 
 CPU_GROUP, CPU_CACHE = 4, 4_000_000  # replicas, and bytes of one of their activations, that a core works on at a time
 CUDA_CHECK_EVERY = 16
 Finished = tuple[int, Result]
-_NO_MEMORY = ("can't allocate memory", "not enough memory", "std::bad_alloc")
+_NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "std::bad_alloc",
+    # Of CUDA, where it is not torch's allocator that asks.
+    "CUDA error: out of memory",
+    "CUDA driver error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "insufficient resources",
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +44,7 @@ class Options:
     keep_history: bool = False
     keep_weights: bool = False
     batch: int | None = None  # replicas at a time; None: as many as fit
-    workers: int | None = None  # CPU threads, one group each; None: all cores
+    workers: int | None = None  # CPU threads, one group each; None: as many as torch has, if cores and memory allow
     network: Network | None = None  # in place of the model's own
     stop: Callable[[], bool] = lambda: False  # asked once an epoch; True ends the training, its unfinished runs lost
 
@@ -42,7 +53,7 @@ def train_all(
     problem: Problem,
     model: Model,
     method: Method,
-    replicas: Sequence[Replica],
+    replicas: Iterable[Replica],
     protocol: Protocol,
     options: Options | None = None,
 ) -> Generator[Finished, None, None]:
@@ -50,7 +61,10 @@ def train_all(
 
     Closing it ends what is still training.
     """
-    options = options or Options()
+    options = Options() if options is None else options
+    check_kind("problem", problem, Problem)
+    check_kind("options", options, Options)
+    replicas = listed(replicas)
     if not replicas:
         return
     check(model, method, replicas, protocol, problem.splits, problem.graph.y)
@@ -116,7 +130,7 @@ class _Job:
         return self.stop.is_set() or self.options.stop()
 
     def _once(self, group: list[int]) -> Iterator[Finished]:
-        return train(
+        training = train(
             self.problem,
             self.model,
             self.method,
@@ -128,10 +142,16 @@ class _Job:
             stop=self.stopped,
             check_every=CUDA_CHECK_EVERY if self.problem.device.type == "cuda" else 1,
         )
+        while True:
+            with ordinary_modes(self.problem.device):  # and never across a yield: there the caller's modes are on
+                finished = next(training, None)
+            if finished is None:
+                return
+            yield finished
 
 
 def _out_of_memory(error: RuntimeError | MemoryError) -> bool:
-    """On a CPU torch says so in words only, on some systems in others; NumPy has an error of its own for it."""
+    """Torch has an error of its own for one allocator of CUDA, and else says so in words; so has NumPy."""
     said = str(error)
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or any(words in said for words in _NO_MEMORY)
 
@@ -142,13 +162,25 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def _workers(job: _Job, groups: list[list[int]]) -> int:
+    """As many as were asked for; else one for each thread that torch may use, as far as cores and memory go."""
+    wanted = job.options.workers
+    if wanted is None:
+        wanted = min(_cores(), torch.get_num_threads())
+        free = available_bytes()
+        if free is not None:
+            each = max(map(len, groups)) * bytes_per_replica(job.problem, job.model, job.method)
+            wanted = min(wanted, free // each)
+    return max(1, min(wanted, len(groups)))
+
+
 def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
     """Each core trains the next group that nobody has taken; torch itself then uses one thread.
 
     Also with one worker, so that a group gives the same bits whoever trains it; but a network of the caller's own, with
     one worker and few replicas, keeps torch's threads.
     """
-    workers = min(job.options.workers or _cores(), len(groups))
+    workers = _workers(job, groups)
     todo: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
     for group in groups:
         todo.put(group)

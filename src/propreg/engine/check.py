@@ -1,7 +1,7 @@
 """What a batch may be asked to train: every setting is looked at before anything is trained."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from numbers import Integral, Real
 from typing import get_args
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from propreg import _errors
 from propreg._phi import PHIS
-from propreg.data.graph import Split
+from propreg.data.graph import Graph, Split
 from propreg.engine.spec import Method, MethodName, Model, ModelName, Protocol, Replica
 
 # What each method has: other options would be ignored.
@@ -33,6 +33,43 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+# And each model, beside the width, the depth and the dropout of its input.
+SETTINGS: dict[str, tuple[str, ...]] = {
+    "gcn": (),
+    "mlp": (),
+    "gat": ("heads", "out_heads", "attention_dropout"),
+    "appnp": ("steps", "teleport"),
+}
+_OF_ALL = ("name", "hidden", "layers", "input_dropout")
+
+
+def check_graph(graph: object, splits: object) -> None:
+    """Refuse what is no graph of NumPy arrays, and splits without names, which random streams depend on."""
+    if not isinstance(graph, Graph):
+        raise TypeError(
+            f"graph must be a propreg Graph, but a {type(graph).__name__} came: of a PyG Data, "
+            "propreg.data.own.read_graph(data) makes one."
+        )
+    if not isinstance(splits, Mapping):
+        raise TypeError(
+            f"splits must be a dict of Splits by name, but a {type(splits).__name__} came: of a list, "
+            "{str(i): split for i, split in enumerate(splits)}."
+        )
+
+
+def listed(replicas: Iterable[Replica]) -> list[Replica]:
+    """The replicas of any iterable, as a list."""
+    if not isinstance(replicas, Iterable) or isinstance(replicas, str):
+        raise TypeError(f"replicas must be a list of Replicas, but {_came(replicas)} came: pass [Replica(...)].")
+    return list(replicas)
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is no such object, a name in the place of what it names above all."""
+    if not isinstance(value, kind):
+        fix = f": write {kind.__name__}({value!r})" if isinstance(value, str) and kind in (Model, Method) else ""
+        raise TypeError(f"{name} must be a propreg.engine.{kind.__name__}, but {_came(value)} came{fix}.")
+
 
 def check(
     model: Model,
@@ -43,7 +80,11 @@ def check(
     y: NDArray[np.int64],
 ) -> None:
     """Refuse settings that mean nothing, in one sentence each; ``y`` are the nodes' classes, −1 where there is none."""
+    check_kind("model", model, Model)
+    check_kind("method", method, Method)
+    check_kind("protocol", protocol, Protocol)
     _model(model)
+    _model_settings(model)
     _method(method)
     _errors.one_of("rule", protocol.rule, ("official", "strict"))
     _errors.one_of("weight_decay_scope", protocol.weight_decay_scope, ("all", "first"))
@@ -51,8 +92,11 @@ def check(
     if not replicas:
         raise ValueError("replicas is empty: there is nothing to train.")
     for replica in replicas:
+        check_kind("each of replicas", replica, Replica)
         _replica(replica, method, splits)
     for name in {replica.split for replica in replicas}:
+        if not isinstance(splits[name], Split):
+            raise TypeError(f"split {name!r} must be a propreg Split, but {_came(splits[name])} came.")
         for part in ("train", "val", "test"):
             nodes = getattr(splits[name], part)
             if nodes.dtype != np.bool_ or nodes.shape != y.shape:
@@ -79,6 +123,14 @@ def _model(model: Model) -> None:
         _least(name, getattr(model, name), 1)
     for name in ("input_dropout", "attention_dropout", "teleport"):
         _share(name, getattr(model, name))
+
+
+def _model_settings(model: Model) -> None:
+    """Not where a saved model is read: what its file says beyond need does no harm there."""
+    for setting in fields(Model):
+        asked = getattr(model, setting.name)
+        if setting.name not in (*_OF_ALL, *SETTINGS[model.name]) and asked != setting.default:
+            raise ValueError(f"{setting.name} means nothing for {model.name}, but {asked!r} came: leave it out.")
 
 
 def _method(method: Method) -> None:
@@ -116,9 +168,19 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
         value = getattr(replica, name)
         if not isinstance(value, Real) or not value >= 0:
             raise ValueError(f"{name} must be a number of at least 0, but {value!r} came.")
+    if method.name == "plain" and replica.strength != 0:
+        raise ValueError(
+            f"strength means nothing for plain, but {replica.strength!r} came: leave it out, or name a method."
+        )
+    if method.name != "preg" and replica.unmask != 1:
+        raise ValueError(f"unmask means nothing for {method.name}, but {replica.unmask!r} came: leave it out.")
     bounded = method.schedule == "annealed" or method.name == "label_smoothing"
     if bounded and replica.strength > 1:
         raise ValueError(f"strength must lie between 0 and 1 for {method.name}, but {replica.strength} came.")
+
+
+def _came(value: object) -> str:
+    return repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
 def _least(name: str, value: int, least: int) -> None:

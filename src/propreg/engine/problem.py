@@ -9,6 +9,7 @@ from torch import Tensor
 
 from propreg._propagation import Propagation
 from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.engine.check import check_graph
 from propreg.engine.features import Features
 from propreg.engine.gat import Gat
 from propreg.engine.losses import Regulariser, Targets
@@ -21,9 +22,11 @@ class Problem:
     """Everything about the graph that does not depend on a replica, made once per batch and device."""
 
     def __init__(
-        self, graph: Graph, splits: Mapping[str, Split], device: torch.device, dtype: torch.dtype = torch.float32
+        self, graph: Graph, splits: Mapping[str, Split], device: torch.device | str, dtype: torch.dtype = torch.float32
     ) -> None:
-        self.graph, self.splits, self.device, self.dtype = graph, splits, device, dtype
+        check_graph(graph, splits)
+        self.graph, self.splits, self.dtype = graph, splits, dtype
+        self.device = device = _device(device)
         self.digest = graph_digest(graph)
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
         self.y = torch.from_numpy(graph.y).to(device)
@@ -64,7 +67,8 @@ class Problem:
         rows = [np.flatnonzero(self.splits[r.split].train) for r in replicas]
         nodes, weights = _padded(rows)
         index = torch.from_numpy(nodes).to(self.device)
-        return Targets(index, self.y[index], torch.from_numpy(weights).to(self.device, self.dtype))
+        classes = self.y[index].clamp(min=0)  # what fills up a row is node 0, which may have no class
+        return Targets(index, classes, torch.from_numpy(weights).to(self.device, self.dtype))
 
     def judged(self, replicas: Sequence[Replica], part: str) -> tuple[Tensor, Tensor]:
         """The nodes of a part of each replica's split, and 1 where a row is not filled up. int64, bool [R, T]."""
@@ -108,6 +112,13 @@ class Problem:
         real, nodes = source != target, torch.arange(self.num_nodes, device=source.device)
         row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
         return Pattern(row.to(self.device), col.to(self.device), (self.num_nodes, self.num_nodes))
+
+
+def _device(device: torch.device | str) -> torch.device:
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError):
+        raise ValueError(f"device must be like 'cpu', 'cuda' or 'cuda:0', but {device!r} came.") from None
 
 
 def graph_digest(graph: Graph) -> str:

@@ -70,7 +70,7 @@ def train(
             return
         if len(waiting) < check_every and epoch <= protocol.max_epochs:
             continue
-        ledger.write(epoch - len(waiting), waiting)
+        ledger.write(epoch - len(waiting), waiting, next_loss)
         waiting = []
         for i in ledger.finished():
             yield ledger.result(i, state)
@@ -97,13 +97,16 @@ class Ledger:
         self.history: list[list[tuple[float, int, int]]] = [[] for _ in replicas]
         self.told = np.zeros(len(replicas), np.bool_)
 
-    def write(self, first: int, waiting: list[tuple[Tensor, Tensor, Tensor]]) -> None:
-        """Take the losses and counts of consecutive epochs, in one transfer each."""
-        losses, vals, tests = (torch.stack(c).cpu().numpy() for c in zip(*waiting, strict=True))
-        for offset, (loss, val, test) in enumerate(zip(losses, vals, tests, strict=True)):
+    def write(self, first: int, waiting: list[tuple[Tensor, Tensor, Tensor]], next_loss: Tensor) -> None:
+        """Take the losses and counts of consecutive epochs, in one transfer each, and the loss after them."""
+        columns = list(zip(*waiting, strict=True))
+        losses, vals, tests = (torch.stack(c).cpu().numpy() for c in ((*columns[0], next_loss), columns[1], columns[2]))
+        for offset, (loss, after, val, test) in enumerate(zip(losses, losses[1:], vals, tests, strict=False)):
             epoch, live = first + offset, ~self.stopper.stopped
             self.stopper.update(epoch, val, test)
-            broken = live & ~np.isfinite(loss)
+            # What a run reports of its last step counts only if the weights of that step still have a loss.
+            last = self.stopper.stopped & (self.stopper.best_epoch == epoch) & ~np.isfinite(after)
+            broken = live & (~np.isfinite(loss) | last)
             self.failed_at[broken] = epoch
             self.stopper.stopped |= broken
             if self.keep_history:
@@ -136,7 +139,7 @@ class Ledger:
         failed = int(self.failed_at[i]) or None
         weights = {name: p[i].cpu() for name, p in state.best.items()}
         if failed is None and not all(bool(w.isfinite().all()) for w in weights.values()):
-            failed = int(stopper.best_epoch[i])  # the last step, whose loss nobody has computed
+            failed = int(stopper.best_epoch[i])  # in weights that the loss does not depend on
         return number, Result(
             replica,
             val=int(stopper.best[i]) / int(split.val.sum()),

@@ -38,7 +38,8 @@ def tiny(share: float) -> Problem:
 
 
 def results(model: Model, method: Method, share: float) -> list[Result]:
-    replicas = [Replica(seed=0, split="a", strength=0.5), Replica(seed=1, split="a", strength=0.2, dropout=0.3)]
+    mus = (0.0, 0.0) if method.name == "plain" else (0.5, 0.2)
+    replicas = [Replica(seed=0, split="a", strength=mus[0]), Replica(seed=1, split="a", strength=mus[1], dropout=0.3)]
     done = train(
         tiny(share), model, method, replicas, Protocol(max_epochs=EPOCHS), keep_history=True, keep_weights=True
     )
