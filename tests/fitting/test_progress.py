@@ -1,5 +1,7 @@
 """The bar: quiet where there is no terminal, and what it says where there is one."""
 
+from typing import Any
+
 import pytest
 
 from propreg.engine import Replica, Result
@@ -32,3 +34,14 @@ def test_it_can_be_asked_for_and_goes_to_standard_error(capsys: pytest.CaptureFi
     said = capsys.readouterr()
     assert said.out == ""
     assert "1/2" in said.err
+
+
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+@pytest.mark.parametrize("wanted", [None, "lines"])
+def test_a_log_is_no_terminal_whatever_rich_is_told(
+    name: str, wanted: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, "1")
+    with Progress(2, wanted) as bar:
+        bar.advance(finished(0.0, 0.8))
+    assert capsys.readouterr().err == ""

@@ -93,3 +93,31 @@ def test_nothing_is_written_and_no_random_number_of_pythons_is_drawn() -> None:
 def test_a_strength_that_was_not_tried() -> None:
     with pytest.raises(ValueError, match=r"mu = 0.3 was not tried: the strengths are 0, 0.5\."):
         fit(GRAPH, "mlp", **QUICK).at(0.3)
+
+
+WITHOUT = """
+import sys, warnings
+class Nobody:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "propreg":
+            raise ImportError(name)
+sys.meta_path.insert(0, Nobody())
+warnings.simplefilter("ignore")
+import torch
+for name in sys.argv[1:]:
+    module, x, edge_index, expected = torch.load(name, weights_only=False)
+    assert torch.equal(module(x, edge_index), expected), name
+assert "propreg" not in sys.modules
+print("done")
+"""
+
+
+def test_the_model_needs_no_propreg_to_run(tmp_path: Path) -> None:
+    models = ["gcn", "gat", "mlp", "appnp"]
+    for model in models:
+        module = fit(GRAPH, model, **QUICK).model
+        with torch.no_grad():
+            torch.save((module, DATA.x, DATA.edge_index, module(DATA.x, DATA.edge_index)), tmp_path / model)
+    command = [sys.executable, "-c", WITHOUT, *models]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr

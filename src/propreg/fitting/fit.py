@@ -13,6 +13,7 @@ from propreg import _errors
 from propreg.data.graph import Graph
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.batches import replicas_that_fit
+from propreg.engine.surroundings import ordinary_modes
 from propreg.fitting.choosing import Scores, choose
 from propreg.fitting.estimate import Estimate, quicker_command
 from propreg.fitting.export import as_module
@@ -24,7 +25,7 @@ from propreg.fitting.own_model import Factory, OwnNetwork
 from propreg.fitting.predicting import predict_of, predicted
 from propreg.fitting.progress import Progress
 from propreg.fitting.random_state import random_state_kept
-from propreg.fitting.reading import graph_of, warn_of_unseen_weights
+from propreg.fitting.reading import graph_of, warn_of_unseen_weights, without_splits
 from propreg.fitting.reasons import facts_of
 from propreg.fitting.result import FitResult
 from propreg.fitting.settings import (
@@ -36,7 +37,6 @@ from propreg.fitting.settings import (
     number_of_seeds,
     strengths,
 )
-from propreg.fitting.surroundings import ordinary_modes
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -128,7 +128,7 @@ def fit(
     regulariser, protocol = method_of(method, preset), Protocol(max_epochs=max_epochs)
     options = Options(keep_history=True, keep_weights=True)
     with ordinary_modes(on), random_state_kept(on):
-        problem = Problem(graph, parts, on)
+        problem = Problem(without_splits(graph), parts, on)
         network = OwnNetwork(own, problem) if own else None
         if network is not None:
             batch = replicas_together(network, problem, regulariser, len(replicas))

@@ -37,7 +37,8 @@ class Progress:
         except ModuleNotFoundError:
             return
         console = Console(stderr=True)
-        if not (wanted is True or console.is_terminal):
+        # rich also takes FORCE_COLOR and TTY_COMPATIBLE for a terminal: a log would fill with its escape codes.
+        if not (wanted is True or (console.is_terminal and console.file.isatty())):
             return
         columns = (
             BarColumn(bar_width=12),

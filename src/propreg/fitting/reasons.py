@@ -75,6 +75,8 @@ def reasons(facts: Facts, result: "FitResult", verdict: Verdict, option: str = "
     if verdict.pair is not None and 2 / 2 ** (count := verdict.pair.units) > SURE:
         what = "splits" if len(result.splits) > 1 else "seeds"
         more = f"Ask for more with {option.format(what)}."
+        if not result.finished:  # what it was asked for may be enough, and seeds of one split may be all there is
+            what, more = "finished pairs of runs", "Let it train to its end for more."
         said.append(
             f"{count} {what} are too few to be sure: p cannot go below {2 / 2**count:.2g}. {more}"
             if count > 1

@@ -20,7 +20,7 @@ from propreg.statistics import Difference, Runs, Summary, paired, summarise
 MOST_SEEDS = 5  # that are named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # of arrays, which have no one answer to ==
 class FitResult:
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
 
@@ -102,13 +102,21 @@ class FitResult:
         return self.mus.index(mu)
 
     def summary(self) -> str:
-        """A few lines for people: plain, the best strength above 0, their difference, and what that means."""
+        """A few lines for people: plain, the best strength above 0, their difference, and what that means.
+
+        Of a fit that was interrupted, it says first how far that came.
+        """
         verdict = judge(self)
         found = verdict.pair
         if found is None:
             there = not np.isnan(self.test[0]).all()
             return "\n".join(
-                [*([f"plain  {_percent(self.plain)}"] if there else []), verdict.sentence, *self._failed()]
+                [
+                    *self._interrupted(),
+                    *([f"plain  {_percent(self.plain)}"] if there else []),
+                    verdict.sentence,
+                    *self._failed(),
+                ]
             )
         name, apart = f"{METHODS[self.method].title} {found.mu:g}", found.difference
         wide = max(len("difference"), len(name)) + 2
@@ -116,6 +124,7 @@ class FitResult:
         why = reasons(self.facts, self, verdict, "{}=…") if self.facts else []
         return "\n".join(
             [
+                *self._interrupted(),
                 f"{'plain':<{wide}} {_percent(found.plain)}",
                 f"{name:<{wide}} {_percent(found.other)}",
                 f"{'difference':<{wide}} {points(apart.mean)} points{between}, "
@@ -125,6 +134,11 @@ class FitResult:
                 *self._failed(),
             ]
         )
+
+    def _interrupted(self) -> list[str]:
+        if self.finished:
+            return []
+        return [f"Interrupted: {len(self.runs)} of {self.val.size} trainings are finished."]
 
     def _failed(self) -> list[str]:
         failed = [run for run in self.runs if run.failed]
@@ -139,20 +153,23 @@ class FitResult:
         """Write the trained model to one file: its weights and how to build it again, as an npz without pickles.
 
         :func:`propreg.load_model` reads it. The file is there whole or not at all, and equal models give equal bytes.
+        Of a model of your own it holds the parameters and buffers (but sparse ones) and not the code, which you give
+        ``load_model`` as a new module.
 
         Args:
             path: The file to make or replace; name it like ``model.npz``.
 
         Raises:
-            ValueError: If the model is of your own making, whose code no file can hold: save its ``state_dict``.
             DataError: If the file cannot be written.
         """
         from propreg.fitting.saved import write_model
+        from propreg.fitting.saved_state import write_state
 
-        if self.architecture is None:
-            raise ValueError("the model is of your own making: save its state_dict as you save your other models.")
         about = {"method": self.method, "preset": self.preset, "mu": self.mu}
-        write_model(path, self.model, self.architecture, self.dropout, about)
+        if self.architecture is None:
+            write_state(path, self.model, about)
+        else:
+            write_model(path, self.model, self.architecture, self.dropout, about)
 
 
 def _percent(s: Summary) -> str:

@@ -1,4 +1,6 @@
-"""A trained model in one ``.npz`` file without pickles: what :meth:`propreg.FitResult.save` writes.
+"""A trained model of ours in one ``.npz`` file without pickles: what :meth:`propreg.FitResult.save` writes.
+
+One of the user's own has a format of its own, see :mod:`propreg.fitting.saved_state`.
 
 The format, version 1. Every member is a plain array.
 
@@ -17,7 +19,6 @@ member              type           meaning
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -33,8 +34,9 @@ from propreg.data.own_npz import members_digest
 from propreg.engine.check import _model as check_model
 from propreg.engine.spec import Model
 from propreg.fitting.export import state_shapes, untrained_module
+from propreg.fitting.saved_members import BESIDE, MODEL, STATE, format_of, text
+from propreg.fitting.saved_state import fill
 
-FORMAT = "propreg-model-1"
 _MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would ask for absurd memory
 
 
@@ -59,24 +61,28 @@ def write_model(
     weighted = "edge_weight" in getattr(module, "signature").param_dict  # noqa: B009  (nn.Module has no such field)
     settings = Settings(architecture, features, classes, dropout, weighted, dict(about))
     arrays: dict[str, NDArray[Any]] = {name.replace(".", "__"): array for name, array in state.items()}
-    arrays |= {"format": np.array(FORMAT), "settings": np.array(json.dumps(asdict(settings), sort_keys=True))}
+    arrays |= {"format": np.array(MODEL), "settings": np.array(json.dumps(asdict(settings), sort_keys=True))}
     write_npz(path, {**arrays, "sha256": np.array(members_digest(arrays))})
 
 
-def load_model(path: str | os.PathLike[str]) -> nn.Module:
+def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) -> nn.Module:
     """Read a model that :meth:`propreg.FitResult.save` or ``propreg run`` wrote.
 
     The file holds numbers and text only: reading it runs no code of its writer's, whatever it is.
 
     Args:
         path: The ``.npz`` file.
+        module: For a model of your own, whose code no file can hold: a new module, like ``MyGNN(...)``. Its parameters
+            and buffers get the saved values.
 
     Returns:
         A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` (and ``edge_weight``, where the model was
-        trained on a weighted graph), on the CPU and in evaluation mode.
+        trained on a weighted graph), on the CPU and in evaluation mode; or ``module``, in evaluation mode.
 
     Raises:
         DataError: If the file is missing or damaged, no model, or of a newer propreg.
+        ValueError: If a model of your own comes without ``module``, one of ours with it, or names or shapes of the file
+            and of the module differ.
 
     Example:
         >>> import tempfile, propreg
@@ -87,16 +93,38 @@ def load_model(path: str | os.PathLike[str]) -> nn.Module:
         ...     model = propreg.load_model(f"{folder}/model.npz")
         >>> bool((model(data.x, data.edge_index) == result.model(data.x, data.edge_index)).all())
         True
+
+        A model of your own is loaded into a new module:
+
+        >>> class Linear(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = torch.nn.Linear(64, 10)
+        ...     def forward(self, x, edge_index):
+        ...         return self.layer(x)
+        >>> own = propreg.fit(data, Linear, mu=0.5, seeds=1, max_epochs=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     own.save(f"{folder}/own.npz")
+        ...     model = propreg.load_model(f"{folder}/own.npz", Linear())
+        >>> bool((model(data.x, data.edge_index) == own.model(data.x, data.edge_index)).all())
+        True
     """
-    arrays = read_npz(path)
-    settings = _settings(arrays, str(path))
-    state = {name.replace("__", "."): a for name, a in arrays.items() if name not in ("format", "settings", "sha256")}
-    _check_state(state, settings, str(path))
-    module = untrained_module(
-        settings.architecture, (settings.features, settings.classes), settings.dropout, weighted=settings.weighted
-    )
-    module.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
-    return module.eval()
+    if module is not None and not isinstance(module, nn.Module):
+        raise TypeError(
+            f"module must be a torch.nn.Module, but {module!r:.80} came: make one, like load_model(path, MyGNN(...))."
+        )
+    arrays, where = read_npz(path), str(path)
+    if format_of(arrays, where) == STATE:
+        if module is None:
+            raise ValueError(
+                f"{where}: holds the state of a model of your own, but not its code: pass a new module, like "
+                "load_model(path, MyGNN(...))."
+            )
+        return fill(module, arrays, where)
+    settings = _settings(arrays, where)
+    if module is not None:
+        raise ValueError(f"{where}: holds a {settings.architecture.name}, which is built from it: leave module out.")
+    return _built(settings, arrays, where)
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
@@ -104,16 +132,21 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     return _settings(read_npz(path), str(path))
 
 
+def _built(settings: Settings, arrays: Mapping[str, NDArray[Any]], where: str) -> nn.Module:
+    state = {name.replace("__", "."): a for name, a in arrays.items() if name not in BESIDE}
+    _check_state(state, settings, where)
+    module = untrained_module(
+        settings.architecture, (settings.features, settings.classes), settings.dropout, weighted=settings.weighted
+    )
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    return module.eval()
+
+
 def _settings(arrays: Mapping[str, NDArray[Any]], where: str) -> Settings:
-    form = _text(arrays, "format", where)
-    if form != FORMAT:
-        if re.fullmatch(r"propreg-model-[0-9]{1,6}", form):
-            raise DataError(f"{where}: has format {form!r}, which is newer than {FORMAT!r}: update propreg.")
-        raise DataError(f"{where}: is no model that propreg saved: give a file that FitResult.save wrote.")
-    if _text(arrays, "sha256", where) != members_digest(arrays):
-        raise DataError(f"{where}: its content does not have the SHA-256 that it names: copy or save it again.")
+    if format_of(arrays, where) != MODEL:
+        raise DataError(f"{where}: holds the state of a model of its user's own, which has no settings.")
     try:
-        raw = json.loads(_text(arrays, "settings", where))
+        raw = json.loads(text(arrays, "settings", where))
         found = Settings(**{**raw, "architecture": _architecture(raw["architecture"])})
         check_model(found.architecture)
         mine = found.architecture
@@ -160,9 +193,3 @@ def _check_state(state: Mapping[str, NDArray[Any]], settings: Settings, where: s
 def _sizes(state: Mapping[str, NDArray[Any]], model: Model) -> tuple[int, int]:
     weights = [array for name, array in state.items() if name.endswith("weight")]
     return int(weights[0].shape[1]), int(weights[-1].shape[0] // (model.out_heads if model.name == "gat" else 1))
-
-
-def _text(arrays: Mapping[str, NDArray[Any]], member: str, where: str) -> str:
-    if member not in arrays or arrays[member].dtype.kind != "U" or arrays[member].ndim:
-        raise DataError(f"{where}: is no model that propreg saved: give a file that FitResult.save wrote.")
-    return str(arrays[member][()])

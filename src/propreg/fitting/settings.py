@@ -12,6 +12,7 @@ from propreg import _errors
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph
 from propreg.engine.check import _model as check_model
+from propreg.engine.check import _model_settings as check_model_settings
 from propreg.engine.spec import Model
 from propreg.fitting.given_numbers import in_python, whole
 from propreg.fitting.methods import METHODS
@@ -29,6 +30,7 @@ def architecture(model: Any) -> Model:
     if isinstance(model, Model):
         found = in_python(model)
         check_model(found)
+        check_model_settings(found)
         return found
     if isinstance(model, nn.Module):
         raise TypeError("model is a module, but every run needs a new one: pass a function, like lambda: MyGNN(...).")

@@ -55,6 +55,8 @@ def judge(result: "FitResult") -> Verdict:
     was chosen, it does not help if the interval of at least five units ends at 0 or below; else it was not chosen.
     """
     title, compared = METHODS[result.method].title, result.mu or best_above_zero(result)
+    here = "on this graph" if result.finished else "on this graph so far"
+    of = "" if result.finished else "of what is finished, "
     found = None if compared is None else pair(result, compared)
     if found is None:
         sentence = f"It cannot be told whether {title} helps: there is no pair of finished runs to compare."
@@ -63,7 +65,7 @@ def judge(result: "FitResult") -> Verdict:
     if not result.mu:
         no_gain = found.difference.high <= 0 and 2 / 2**found.units <= SURE
         sentence = (
-            f"{title} {'does not help' if no_gain else 'was not chosen'} on this graph: no strength did better than "
+            f"{title} {'does not help' if no_gain else 'was not chosen'} {here}: {of}no strength did better than "
             "the plain model on validation, so that the plain model was chosen. The best strength above 0, "
             f"mu = {compared:g}, gives {in_points(found)}."
         )
@@ -71,16 +73,12 @@ def judge(result: "FitResult") -> Verdict:
             sentence += " Test nodes may not choose: more validation nodes would tell whether that is chance."
         return Verdict("does not help" if no_gain else "not chosen", sentence, found)
     if above:
-        return Verdict("helps", f"{title} helps on this graph: {in_points(found)}.", found)
+        return Verdict("helps", f"{title} helps {here}: {in_points(found)}.", found)
     if below:
-        sentence = (
-            f"{title} harms on this graph: mu = {compared:g} did best on validation, but gives {in_points(found)}."
-        )
+        sentence = f"{title} harms {here}: {of}mu = {compared:g} did best on validation, but gives {in_points(found)}."
         return Verdict("harms", sentence, found)
     p = f", p = {found.difference.p_value:.2g}" if found.units > 1 else ""
-    return Verdict(
-        "cannot tell", f"It cannot be told whether {title} helps on this graph: {in_points(found)}{p}.", found
-    )
+    return Verdict("cannot tell", f"It cannot be told whether {title} helps {here}: {in_points(found)}{p}.", found)
 
 
 def in_points(found: Pair) -> str:
