@@ -18,7 +18,7 @@ from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.run import Cell
 from propreg.study.store import Store
-from study.sweeping import batches, made_up
+from study.sweeping import batches, fill, made_up
 
 RUNS = batches()[0].runs[:5]
 CELL = json.loads(Cell("digits", "0" * 64).text)
@@ -27,12 +27,7 @@ ROW = [0, 0, 90, 100, 800, 1000, 12, 40, None, None, "b"]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    path = tmp_path / "mine.sqlite"
-    with Store(path) as opened:
-        session = opened.begin_session({})
-        for run in RUNS:
-            opened.add(Record(run, made_up(run), "b"), session)
-    return path
+    return fill(tmp_path / "mine.sqlite", RUNS)
 
 
 @pytest.fixture

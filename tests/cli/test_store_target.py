@@ -14,7 +14,7 @@ from propreg.study.checking import check_store
 from propreg.study.files import sidecar
 from propreg.study.record import Record
 from propreg.study.store import Store
-from study.sweeping import batches, made_up
+from study.sweeping import batches, fill, made_up
 
 RUNS = batches()[0].runs[:3]
 
@@ -22,12 +22,7 @@ RUNS = batches()[0].runs[:3]
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "mine.sqlite"
-    with Store(path) as opened:
-        session = opened.begin_session({})
-        for run in RUNS:
-            opened.add(Record(run, made_up(run), "b"), session)
-    return path
+    return fill(tmp_path / "mine.sqlite", RUNS)
 
 
 def files(folder: Path) -> dict[str, bytes]:

@@ -20,17 +20,9 @@ from propreg.study.record import Record
 from propreg.study.results import load_results
 from propreg.study.runner import Progress, reproduce
 from propreg.study.store import Store
-from study.sweeping import MadeUp, batches, made_up
+from study.sweeping import MadeUp, batches, fill, made_up
 
 RUNS = batches()[0].runs[:3]
-
-
-def _fill(path: Path) -> Path:
-    with Store(path) as store:
-        session = store.begin_session({})
-        for run in RUNS:
-            store.add(Record(run, made_up(run), "b"), session)
-    return path
 
 
 @pytest.mark.parametrize("made", ["nothing", "a file", "a header"])
@@ -48,7 +40,7 @@ def test_a_store_whose_making_was_cut_short_has_no_runs(tmp_path: Path, made: st
     with Store(path, "read") as store, pytest.raises(StudyError, match="cannot be written"):
         store.begin_session({})
     assert path.read_bytes() == before
-    assert check_store(_fill(path)) == (3, [], 0)
+    assert check_store(fill(path, RUNS)) == (3, [], 0)
 
 
 def test_an_empty_database_of_another_program_is_refused(tmp_path: Path) -> None:
@@ -90,7 +82,7 @@ def _take_away_rights(folder: Path) -> None:
 
 def test_a_store_in_a_folder_that_cannot_be_written_is_read() -> None:
     with _may_not_write() as folder:
-        path = _fill(folder / "store.sqlite")
+        path = fill(folder / "store.sqlite", RUNS)
         path.chmod(0o444)
         _take_away_rights(folder)
         with pytest.raises(PermissionError):
@@ -118,7 +110,7 @@ def test_what_a_log_holds_is_not_left_out() -> None:
 def test_a_name_is_always_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in (":memory:", "file:a?mode=memory", "a b?#%41é.sqlite"):
-        assert check_store(_fill(Path(name))) == (3, [], 0)
+        assert check_store(fill(Path(name), RUNS)) == (3, [], 0)
         assert (tmp_path / name).stat().st_size > 4096
 
 
@@ -147,7 +139,7 @@ def test_nothing_to_do_is_not_said_of_a_store_that_is_gone(tmp_path: Path) -> No
 
 
 def test_a_store_that_goes_does_not_take_runs(tmp_path: Path) -> None:
-    path, run = _fill(tmp_path / "store.sqlite"), batches()[1].runs[0]
+    path, run = fill(tmp_path / "store.sqlite", RUNS), batches()[1].runs[0]
     with Store(path) as store:
         path.rename(tmp_path / "moved.sqlite")
         with pytest.raises(StudyError, match="was deleted, moved or replaced"):
@@ -167,7 +159,7 @@ def test_a_store_that_goes_does_not_take_runs(tmp_path: Path) -> None:
     ],
 )
 def test_a_check_compares_the_tables_first(tmp_path: Path, change: str, says: str) -> None:
-    path = _fill(tmp_path / "store.sqlite")
+    path = fill(tmp_path / "store.sqlite", RUNS)
     with closing(sqlite3.connect(path)) as db, db:
         db.execute(change)
     done = CliRunner().invoke(app, ["store", "check", "--store", str(path)])
@@ -179,7 +171,7 @@ def test_a_link_is_the_store_itself(tmp_path: Path) -> None:
     """SQLite's own files lie beside the file, not beside the link."""
     real, link = tmp_path / "real" / "s.sqlite", tmp_path / "link.sqlite"
     real.parent.mkdir()
-    _fill(real)
+    fill(real, RUNS)
     link.symlink_to(real)
     before = sorted(path.name for path in real.parent.iterdir())
     assert check_store(link) == (3, [], 0)

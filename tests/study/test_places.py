@@ -11,11 +11,10 @@ from propreg.study.errors import StudyError
 from propreg.study.experiment import load_experiment
 from propreg.study.exported import write_export
 from propreg.study.places import need_places, places, read_recorded
-from propreg.study.record import Record
 from propreg.study.run import Run
 from propreg.study.store import Store
 from propreg.study.tsne_record import find_tsne
-from study.sweeping import batches, made_up
+from study.sweeping import batches, fill
 
 RUNS = [run for batch in batches() for run in batch.runs]
 EXPERIMENTS = [load_experiment("digits-smoke")]
@@ -28,20 +27,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
     monkeypatch.chdir(tmp_path)
 
     def make(exported: Sequence[Run], stored: Sequence[Run]) -> None:
-        _fill(Path("temporary.sqlite"), exported)
+        fill(Path("temporary.sqlite"), exported)
         Path("results").mkdir()
         with Store("temporary.sqlite", "read") as store:
             write_export(Path("results/runs.jsonl.gz"), store.rows())
-        _fill(Path("propreg-study.sqlite"), stored)
+        fill(Path("propreg-study.sqlite"), stored)
 
     return make
-
-
-def _fill(path: Path, runs: Sequence[Run]) -> None:
-    with Store(path) as store:
-        session = store.begin_session({})
-        for run in runs:
-            store.add(Record(run, made_up(run), "b"), session)
 
 
 def usual() -> list[Path]:
@@ -75,7 +67,7 @@ def test_the_store_is_read_where_it_has_more(
 def test_only_the_runs_that_are_asked_for_count(here: Here) -> None:
     """A store with another experiment's runs is no reason to leave the folder."""
     here(RUNS[:5], [])
-    _fill(Path("propreg-study.sqlite"), batches("fig-tsne")[0].runs[:20])
+    fill(Path("propreg-study.sqlite"), batches("fig-tsne")[0].runs[:20])
     assert read_recorded(EXPERIMENTS, usual()).path == Path("results")
     assert read_recorded([load_experiment("fig-tsne")], usual()).path == Path("propreg-study.sqlite")
 
@@ -93,7 +85,7 @@ def test_a_folder_of_that_name_without_exports_is_none(tmp_path: Path, monkeypat
     Path("results/mine.csv").touch()
     with pytest.raises(StudyError, match="neither a folder results/ with exported runs"):
         usual()
-    _fill(Path("propreg-study.sqlite"), RUNS[:1])
+    fill(Path("propreg-study.sqlite"), RUNS[:1])
     assert usual() == [Path("propreg-study.sqlite")]
 
 
