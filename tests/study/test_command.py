@@ -140,21 +140,23 @@ def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkey
     (tmp_path / "results" / "runs.provenance.json").write_text(json.dumps([*note, {"runs": 7}]))
     said = runner.invoke(app, ["status", "digits-smoke"]).stdout.splitlines()
     assert said[-2].startswith("150 of 200 runs done, ")
-    # A run took 3 s on average, and 50 are missing.
-    assert said[-2].endswith("about 2 min of training left, very roughly, by the mean time of a recorded run (cpu).")
+    # A run took 3 s on average, and each of the ten batches of 20 lacks one and is trained whole.
+    assert said[-2].endswith("about 10 min of training left, roughly, by the times of recorded runs (cpu).")
     assert said[-1] == (
         "Read from results/. To go on from it: propreg store import results/runs.jsonl.gz, then propreg reproduce "
         "digits-smoke."
     )
     state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json"]).stdout)
-    assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "results")
+    assert (state["done"], state["read"]) == (150, "results")
+    assert 500 < state["seconds_left"] < 700
     # A store that took the runs in knows that pace too.
     assert runner.invoke(app, ["store", "import", "results/runs.jsonl.gz"]).exit_code == 0
     said = runner.invoke(app, ["status", "digits-smoke"]).stdout.splitlines()
     assert said[-1] == "Read from results/. To go on from it: propreg reproduce digits-smoke."
     named = ["--store", "propreg-study.sqlite"]
     state = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", *named]).stdout)
-    assert (state["done"], state["seconds_left"], state["read"]) == (150, 150.0, "propreg-study.sqlite")
+    assert (state["done"], state["read"]) == (150, "propreg-study.sqlite")
+    assert 500 < state["seconds_left"] < 700
     assert set(state) == {"runs", "done", "batches_left", "seconds_left", "lines", "read"}
     other = json.loads(runner.invoke(app, ["status", "digits-smoke", "--json", "--store", "mine.sqlite"]).stdout)
     assert (other["done"], other["read"]) == (0, None), "a store that is named is not replaced by another record"

@@ -105,7 +105,7 @@ def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, stor
         row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
     missing = [batch for batch in batches if any(run.key not in keys for run in batch.runs)]
     every = every_run.keys()
-    left, how = _time_left(done_so_far, missing, len(every - keys))
+    left, how = _time_left(done_so_far, missing)
     if as_json:
         table = [
             dict(zip(("dataset", "model", "method"), k, strict=True), done=d, runs=n) for k, (d, n) in rows.items()
@@ -121,14 +121,15 @@ def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, stor
     typer.echo(_what_was_read(reading, done_so_far, store, again if missing else ""))
 
 
-def _time_left(done: "Done", missing: "list[Batch]", runs: int) -> tuple[float | None, str]:
+def _time_left(done: "Done", missing: "list[Batch]") -> tuple[float | None, str]:
     """Seconds, and the words that say by what."""
+    cost = sum(batch.cost for batch in missing)
     if done.seconds_per_cost is not None:
-        return done.seconds_per_cost * sum(batch.cost for batch in missing), " by the pace so far"
-    if done.pace is None:
+        return done.seconds_per_cost * cost, " by the pace so far"
+    if done.pace is None or not done.mean_cost:
         return None, ""
     where = f" ({done.pace.device})" if done.pace.device else ""
-    return done.pace.seconds_per_run * runs, f", very roughly, by the mean time of a recorded run{where}"
+    return done.pace.seconds_per_run * cost / done.mean_cost, f", roughly, by the times of recorded runs{where}"
 
 
 def _what_was_read(reading: "Reading | None", done: "Done", store: Path | None, again: str) -> str:

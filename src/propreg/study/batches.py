@@ -30,7 +30,7 @@ class Batch:
     @property
     def cost(self) -> float:
         """How long it takes beside others: numbers touched in an epoch of all its replicas."""
-        return sum(_cost(run.cell) for run in self.runs)
+        return sum(cost_of(run.cell) for run in self.runs)
 
 
 def cut(lines: Iterable[Line]) -> list[Batch]:
@@ -73,7 +73,7 @@ def _shared(cell: Cell) -> tuple[object, ...]:
     return (*mine, cell.measure, cell.recipe)
 
 
-def _cost(cell: Cell) -> float:
+def cost_of(cell: Cell) -> float:
     graph, model = NODE_SETS[cell.dataset], cell.model
     width = model.hidden * (model.heads if model.name == "gat" else 1)
     passes = 2 if cell.method.second_pass else 1

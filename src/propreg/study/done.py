@@ -1,15 +1,18 @@
 """How much of a sweep is recorded, and how fast recorded runs were trained."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from propreg.study.batches import cost_of
 from propreg.study.files import is_store, record_files
 from propreg.study.merging import made_by
 from propreg.study.places import Reading
 from propreg.study.provenance import provenance
-from propreg.study.run import Run
+from propreg.study.results import Results
+from propreg.study.run import Cell, Run
 from propreg.study.store import Store
 
 
@@ -31,6 +34,7 @@ class Done:
         keys: Of the runs that are there, of those asked for.
         seconds_per_cost: The pace of the store's batches, None where none was timed.
         pace: That of all recorded runs, None where nobody noted it.
+        mean_cost: What such a run costs, see :attr:`propreg.study.batches.Batch.cost`; 0 where there is none.
     """
 
     read: Path | None = None
@@ -38,6 +42,7 @@ class Done:
     keys: frozenset[str] = frozenset()
     seconds_per_cost: float | None = None
     pace: Pace | None = None
+    mean_cost: float = 0.0
 
 
 def what_is_done(runs: Iterable[Run], reading: Reading) -> Done:
@@ -50,9 +55,17 @@ def what_is_done(runs: Iterable[Run], reading: Reading) -> Done:
     keys = frozenset(run.key for run in runs if results.outcome(run.cell, run.split, run.seed) is not None)
     if path.is_file() and is_store(path):
         with Store(path, "read") as opened:
-            return Done(path, (), keys, opened.seconds_per_cost(), pace_of(provenance(opened)))
+            pace = opened.seconds_per_cost(), pace_of(provenance(opened))
+            return Done(path, (), keys, *pace, _mean_cost(results))
     files = tuple(record_files(path))
-    return Done(path, files, keys, None, pace_of(note for file in files for note in made_by(file)))
+    pace_of_all = pace_of(note for file in files for note in made_by(file))
+    return Done(path, files, keys, None, pace_of_all, _mean_cost(results))
+
+
+def _mean_cost(results: Results) -> float:
+    counts = Counter(text for text, *_ in results.runs())
+    total = sum(runs * cost_of(Cell.from_text(text)) for text, runs in counts.items())
+    return total / max(counts.total(), 1)
 
 
 def pace_of(sessions: Iterable[dict[str, Any]]) -> Pace | None:
