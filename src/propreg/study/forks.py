@@ -51,15 +51,21 @@ def what_matters(found: Mapping[str, Sequence[Effect]]) -> list[str]:
         signs = [effect.told for effect in effects if effect.told != "cannot be told"]
         mostly = next((word for word in ("better", "worse") if signs.count(word) > len(effects) / 2), "partly")
         groups["hardly" if len(signs) <= 1 else mostly].append(CHANGES[method])
-    least = min(map(len, known.values()), default=0)
-    of = f" (of {least} or more that are recorded)" if 0 < least < len(DATASETS) else ""
     said = (
-        (f"No difference to P-reg (paper) that can be told on more than one dataset{of}: ", "hardly"),
-        (f"Better than P-reg (paper) on most datasets{of}: ", "better"),
-        (f"Worse than P-reg (paper) on most datasets{of}: ", "worse"),
-        (f"Different on some datasets{of}: ", "partly"),
+        ("No difference to P-reg (paper) that can be told on more than one dataset: ", "hardly"),
+        ("Better than P-reg (paper) on most datasets: ", "better"),
+        ("Worse than P-reg (paper) on most datasets: ", "worse"),
+        ("Different on some datasets: ", "partly"),
     )
-    return [f"{start}{listed(groups[g]).replace(', which has all three', '')}." for start, g in said if groups[g]]
+    out = [f"{start}{listed(groups[g]).replace(', which has all three', '')}." for start, g in said if groups[g]]
+    least = min(map(len, known.values()), default=0)
+    return [
+        *out,
+        *(
+            [f"Not all is recorded: of some changes {least} of {len(DATASETS)} datasets are."]
+            * (0 < least < len(DATASETS))
+        ),
+    ]
 
 
 def where(effects: Sequence[Effect]) -> str:
