@@ -123,7 +123,7 @@ def test_filters_choose_columns_and_rows(page: Page) -> None:
     page.locator("#filter-dataset").select_option("photo")
     expect(page.locator("#table-standard-gcn-gat .nothing").first).to_be_visible()
     page.get_by_role("button", name="Reset").click()
-    page.wait_for_function("document.querySelector('#filters button').disabled")
+    expect(page.locator("#filters button")).to_be_disabled()
     assert len(rows()) == everything
 
 
