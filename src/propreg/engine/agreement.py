@@ -1,7 +1,7 @@
 """P-reg with cross entropy, forward and backward by hand: the term that almost every run has.
 
 With P = softmax(z), Q = softmax(z') and L = −Σ P log Q, the gradients are ∂L/∂z = −P (log Q + L) and ∂L/∂z' = Q − P.
-Both are ready after the forward pass, so nothing else is kept.
+Both are ready after the forward pass but for their factor, so nothing else is kept.
 """
 
 from typing import Any
@@ -36,21 +36,19 @@ class _SoftCrossEntropy(torch.autograd.Function):
         # Classes outside, nodes inside: a softmax over a handful of classes then runs along the vector lanes.
         p = z.transpose(1, 2).contiguous().softmax(1)
         log_q = propagated.transpose(1, 2).contiguous().log_softmax(1)
-        each = -(p * log_q).sum(1)
-        weights = weights.expand_as(each)
+        less = (p * log_q).sum(1)  # −L
         need_z, need_propagated = ctx.needs_input_grad[:2]
-        to_z = to_propagated = None
-        if need_propagated:
-            to_propagated = (log_q.exp() - p).mul_(weights.unsqueeze(1))
-        if need_z:
-            to_z = log_q.add_(each.unsqueeze(1)).mul_(p).mul_(-weights.unsqueeze(1))
-        ctx.save_for_backward(to_z, to_propagated)
-        return (each * weights).sum(1)
+        to_propagated = log_q.exp().sub_(p) if need_propagated else None
+        to_z = log_q.sub_(less.unsqueeze(1)).mul_(p) if need_z else None
+        ctx.save_for_backward(to_z, to_propagated, weights)
+        return -(less * weights).sum(1)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        scaled = [
-            None if saved is None else (saved * grad.view(-1, 1, 1)).transpose(1, 2).contiguous()
-            for saved in ctx.saved_tensors
-        ]
-        return scaled[0], scaled[1], None
+        *saved, weights = ctx.saved_tensors
+        factor = (grad.view(-1, 1) * weights).unsqueeze(1)
+        to_z, to_propagated = (
+            None if each is None else (each * scale).transpose(1, 2).contiguous()
+            for each, scale in zip(saved, (-factor, factor), strict=True)
+        )
+        return to_z, to_propagated, None

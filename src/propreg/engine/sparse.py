@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
 
 from propreg.engine import kernels
+from propreg.engine.bags import Bags, sums_of_bags
 
-BAG_FROM = 12  # columns from which on sums of embeddings are the faster product on a CPU
+BAG_FROM = 10  # columns from which on sums of embeddings are the faster product on a CPU
 BLOCK = 500_000  # bytes of a replica's x that a core's cache holds while its rows are gathered again and again
 LEAST_IN_BAG = 256  # entries of a column in a block, below which the bags themselves cost more than the cache saves
 
@@ -44,7 +44,7 @@ class Pattern:
             return spmm.multiply(self, values, x, transposed)
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
         if _in_bags(x):
-            return _bags(pointers, inner, values, x)
+            return sums_of_bags(pointers, inner, values, x)
         rows, columns = self.shape[::-1] if transposed else self.shape
         out = x.new_empty(x.shape[0], rows, x.shape[2])
         shared = values if values.dim() == 1 else None
@@ -63,30 +63,6 @@ def _in_bags(x: Tensor) -> bool:
     return x.device.type == "cpu" and x.dtype == torch.float32 and x.shape[2] >= BAG_FROM and has_bags() and len(x) > 0
 
 
-def _bags(pointers: Tensor, inner: Tensor, values: Tensor, x: Tensor) -> Tensor:
-    """The product as a sum of embeddings: a row is a bag of indices into x, weighted by its values.
-
-    Torch has a kernel for such bags that keeps a row's sum in registers and fetches ahead: 1.7 to 9 times as fast as
-    its CSR product (``benchmarks/products.py``).
-    """
-    bags = [
-        embedding_bag(
-            inner,
-            x[r],
-            pointers,
-            mode="sum",
-            per_sample_weights=values if values.dim() == 1 else values[r],
-            include_last_offset=True,
-        )
-        for r in range(len(x))
-    ]
-    if len(bags) > 1:
-        return torch.stack(bags)
-    # Not as a view: what follows may overwrite the product, and autograd would copy a view first.
-    alone: Tensor = torch.ops.aten._unsafe_view(bags[0], [1, *bags[0].shape])
-    return alone
-
-
 @functools.cache
 def has_bags() -> bool:
     """Whether this build of torch has a fast kernel for sums of embeddings."""
@@ -101,6 +77,7 @@ class Matrix:
         self.values = values[self.pattern.order].contiguous()
         self.values_across = self.values[self.pattern.across].contiguous()
         self._in_blocks: dict[int, Blocks] = {}
+        self._as_bags: dict[bool, Bags] = {}
 
     def __call__(self, x: Tensor) -> Tensor:
         product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
@@ -113,7 +90,14 @@ class Matrix:
             if blocks not in self._in_blocks:
                 self._in_blocks[blocks] = Blocks(self, blocks)
             return self._in_blocks[blocks].multiply(x)
-        return self.pattern.multiply(self.values_across if transposed else self.values, x, transposed)
+        values = self.values_across if transposed else self.values
+        if kernels.usable(values, x) or not _in_bags(x):
+            return self.pattern.multiply(values, x, transposed)
+        if transposed not in self._as_bags:
+            known = self.pattern
+            pointers, inner = (known.ccol, known.row32) if transposed else (known.crow, known.col32)
+            self._as_bags[transposed] = Bags(pointers, inner, values)
+        return self._as_bags[transposed].multiply(x)
 
     def _blocks(self, x: Tensor) -> int:
         """Into how many blocks of rows to cut the transposed product on a CPU."""
@@ -133,12 +117,12 @@ class Blocks:
         pattern, self.blocks, self.columns = matrix.pattern, blocks, matrix.pattern.shape[1]
         bag = pattern.row // -(-pattern.shape[0] // blocks) * self.columns + pattern.col
         order = bag.argsort(stable=True)  # rows rise in each bag, as they do in the matrix
-        self.pointers = _pointers(bag[order], blocks * self.columns)
-        self.row, self.values = pattern.row[order].int(), matrix.values[order].contiguous()
+        pointers = _pointers(bag[order], blocks * self.columns)
+        self.bags = Bags(pointers, pattern.row[order].int(), matrix.values[order].contiguous())
 
     def multiply(self, x: Tensor) -> Tensor:
         """The transposed product."""
-        parts = _bags(self.pointers, self.row, self.values, x)
+        parts = self.bags.multiply(x)
         return parts.view(len(x), self.blocks, self.columns, x.shape[2]).sum(1)
 
 
