@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from propreg.study.exported import write_export
 from propreg.study.files import sidecar
 from propreg.study.makers import makers
@@ -71,3 +73,10 @@ def test_sessions_that_share_a_batch_are_counted_together(tmp_path: Path) -> Non
     assert makers(exported, record(SECOND)) == [one, two]
     fewer = export(tmp_path / "b", [one, session("two", 14, SECOND), NAMELESS])
     assert makers(fewer, record()) == [one, NAMELESS]
+
+
+@pytest.mark.parametrize("note", [5, "text", None, [1, "two"]])
+def test_notes_of_others_may_hold_anything(tmp_path: Path, note: object) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        store.add(record(), store.begin_session({"made_by": note}))
+        assert makers(store, record()) == []

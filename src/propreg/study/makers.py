@@ -18,14 +18,15 @@ def makers(recorded: Recorded, record: Record) -> list[Note]:
     those that do have not trained all runs of their batches, any of the others may be the one.
     """
     if isinstance(recorded, Exported):
-        notes: Any = recorded.sessions()
+        notes = recorded.sessions()
     else:
         wrote = _session(recorded, record.run.key)
         if "made_by" not in wrote:
             return [wrote]
-        notes = wrote["made_by"]
-    nameless = [note for note in notes if isinstance(note, dict) and not isinstance(note.get("batches"), list)]
-    named = [note for note in notes if isinstance(note, dict) and isinstance(note.get("batches"), list)]
+        came = wrote["made_by"]  # notes of others may hold anything
+        notes = [note for note in came if isinstance(note, dict)] if isinstance(came, list) else []
+    nameless = [note for note in notes if not isinstance(note.get("batches"), list)]
+    named = [note for note in notes if isinstance(note.get("batches"), list)]
     mine = [note for note in named if record.batch in note["batches"]]
     if not nameless or (mine and _trained_all(recorded, mine, named)):
         return mine

@@ -10,11 +10,10 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from propreg.study.counting import Place
 from propreg.study.store import Store
 
 Note = dict[str, Any]
-Place = tuple[str, int, int]
-"""A run: its cell's text, split and seed."""
 Counts = dict[int, Counter[str]]
 """Runs by session and batch."""
 _COUNTS = ("runs", "runs_of_session", "batches")
