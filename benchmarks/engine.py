@@ -28,6 +28,7 @@ GCN = Model("gcn")
 GAT = Model("gat", hidden=16, input_dropout=0.6, attention_dropout=0.6)
 PLANETOID = ("cora", "citeseer", "pubmed")
 CPU_ROUNDS = 5
+MOST_DRAWN = 300_000_000  # initial weights, which the host draws one by one
 ROUNDS, ROUNDS_TAKE = (9, 199), 20.0  # at least and at most, and the seconds after which they may end
 
 
@@ -230,7 +231,9 @@ def memory(name: str) -> list[Record]:
 def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
     free, _ = torch.cuda.mem_get_info()
     most = int(0.7 * free / bytes_per_replica(data, model, method))
-    wanted = (16, 64, 256) if quick else (64, 128, 256, 512)
+    width = model.hidden * (model.heads if model.name == "gat" else 1)
+    most = min(most, MOST_DRAWN // (int(data.features.shape[1]) * width))
+    wanted = (16, 64, 256) if quick else (64, 128, 256, 512, 1024, 2048)
     return [size for size in wanted if size <= most][-2:] or [most]
 
 

@@ -45,7 +45,7 @@ def train(layers: Sequence[int], strengths: Sequence[float], splits: int, epochs
 
     import propreg
     from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, train_all
-    from propreg.engine.step import nothing_dropped
+    from propreg.engine.passes import nothing_dropped
     from propreg.running.source import load_source
 
     source = load_source("digits", splits=splits)

@@ -13,8 +13,9 @@ import propreg
 from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.dropout import Masks
 from propreg.engine.models import Network, Parameters
+from propreg.engine.passes import Drawn, Passes, nothing_dropped
 from propreg.engine.state import State, begin
-from propreg.engine.step import Drawn, advance, nothing_dropped, step
+from propreg.engine.step import advance, step
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyG's own import warns of its use of torch.jit
@@ -48,7 +49,8 @@ class Run:
             self.epoch += 1
             begun = self.network.begin(self.state.parameters)
             advance(self.state, self.method, self.epoch)
-            loss = step(self.network, self.regulariser, self.method, self.state, begun)
+            logits = Passes(self.network, self.method, self.state, begun)
+            loss = step(self.regulariser, self.method, self.state, logits)
         return loss
 
 

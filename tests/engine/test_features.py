@@ -14,8 +14,8 @@ from propreg.engine import Model
 from propreg.engine.dropout import Masks
 from propreg.engine.features import Features
 from propreg.engine.models import Layers
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.sparse import Matrix
-from propreg.engine.step import nothing_dropped
 from propreg.engine.streams import mask_keys
 from samples import gaussian
 

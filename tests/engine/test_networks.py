@@ -14,7 +14,8 @@ from engine.follow import Run, check_near, drawn
 from engine.graphs import KINDS, problem, sample
 from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.gat import Gat
-from propreg.engine.step import Drawn, advance, step
+from propreg.engine.passes import Drawn, Passes
+from propreg.engine.step import advance, step
 from samples import gaussian
 
 RUNS = [Replica(seed=0, split="a", dropout=0.5, strength=0.4), Replica(seed=1, split="b", dropout=0.3, strength=0.7)]
@@ -145,7 +146,7 @@ def test_a_step_s_loss_is_the_library_s(name: str, kind: str, method: Method) ->
     begun = run.network.begin(p)
     z, source = (run.network.finish(p, begun, Drawn(state, n)).detach() for n in (0, 1))
     before = run.weights
-    losses = step(run.network, run.regulariser, method, state, begun)
+    losses = step(run.regulariser, method, state, Passes(run.network, method, state, begun))
     assert any(not torch.equal(w, before[key]) for key, w in run.weights.items())
     for r, replica in enumerate(RUNS):
         mask = None if state.counted is None else state.counted[r] > 0

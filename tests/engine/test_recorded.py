@@ -11,7 +11,7 @@ import torch
 from engine.graphs import problem, splits
 from propreg.engine import Method, Model, Problem, Protocol, Replica, Result
 from propreg.engine.epoch import Epoch
-from propreg.engine.step import nothing_dropped
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.train import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to record on")

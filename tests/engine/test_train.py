@@ -12,7 +12,7 @@ from engine.follow import Run
 from engine.graphs import problem, splits
 from engine.test_stopping import official, strict
 from propreg.engine import Method, Model, Protocol, Replica, Result
-from propreg.engine.step import nothing_dropped
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.train import train
 
 GCN = Model("gcn", hidden=16)

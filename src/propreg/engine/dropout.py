@@ -90,15 +90,6 @@ def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None) -> Tenso
     return dropped_linear(elu(h + bias.unsqueeze(1)), w, masks)
 
 
-def two_dropped_linears(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor | None:
-    """Two passes of :func:`dropped_linear` side by side [R, N, 2 · C], where a kernel does them in one; else None."""
-    if not kernels.usable(h, w):
-        return None
-    from propreg.engine.kernels import dropped_linear as kernel
-
-    return kernel.two_passes(h, w, first, second) if kernel.fused(h, w) else None
-
-
 class _DroppedLinear(torch.autograd.Function):
     """One function, so that only what the backward pass needs is kept. The scale goes into the small factor."""
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from propreg.engine.losses import Regulariser
 from propreg.engine.models import Network
+from propreg.engine.passes import Passes
 from propreg.engine.spec import Method
 from propreg.engine.state import State
 from propreg.engine.step import advance, correct, remember, step
@@ -94,9 +95,10 @@ class Epoch:
     @torch.enable_grad()
     def _body(self, number: int) -> Numbers:
         begun = self.network.begin(self.state.parameters)
-        val, test = correct(self.network, self.state, begun, self.y)
+        logits = Passes(self.network, self.method, self.state, begun)
+        val, test = correct(logits.evaluated(), self.state, self.y)
         if self.remember is not None and number > 1:  # weights that have made no step are never reported
             remember(self.network, self.state, val, official=self.remember == "official")
-        loss = step(self.network, self.regulariser, self.method, self.state, begun)
+        loss = step(self.regulariser, self.method, self.state, logits)
         self.state.rule.loss.copy_(loss)
         return loss, val, test

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from propreg._phi import PHIS
-from propreg.engine.agreement import agreement, soft_cross_entropy
+from propreg.engine import kernels
+from propreg.engine.agreement import WIDEST, agreement, soft_cross_entropy
 from propreg.engine.sparse import Matrix
 from propreg.engine.spec import Method
 
@@ -39,6 +40,9 @@ def cross_entropy(z: Tensor, targets: Targets, smoothing: Tensor | None = None) 
     return -(picked * targets.weights).sum(-1)
 
 
+_COMMON = ("preg", "cross_entropy", None)  # the method that almost every run has: name, phi, what is detached
+
+
 @dataclass
 class Regulariser:
     """One method on one graph; :meth:`value` is what is multiplied by the strength. [R]."""
@@ -59,6 +63,20 @@ class Regulariser:
         if self.method.name == "confidence_penalty":
             return self._confidence(z, targets)
         raise ValueError(f"{self.method.name} has no term of its own.")
+
+    def beside_cross_entropy(
+        self, trained: Tensor, count: int, counted: Tensor | None, targets: Targets
+    ) -> tuple[Tensor, Tensor] | None:
+        """Cross entropy and :meth:`value` at once, of ``count`` passes side by side; None where no kernel does both."""
+        method, matrix, connected = self.method, self.adjacency, self.connected
+        if matrix is None or connected is None or (method.name, method.phi, method.detach) != _COMMON:
+            return None
+        if not kernels.usable(trained, connected, counted) or trained.shape[2] > count * WIDEST:
+            return None
+        from propreg.engine.kernels.regularised import regularised
+
+        entropy, term = regularised(matrix, trained, count, self._weights(connected, counted), targets)
+        return entropy, self._hinged(term)
 
     def _preg(self, z: Tensor, source: Tensor, counted: Tensor | None) -> Tensor:
         if self.adjacency is None or self.connected is None:

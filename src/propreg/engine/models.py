@@ -5,13 +5,15 @@ the same for both training passes and for the evaluation, so it is computed once
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
 
+from propreg.engine import kernels
 from propreg.engine.activation import spread, spread_relu
-from propreg.engine.dropout import Masks, dropped_linear, two_dropped_linears
+from propreg.engine.dropout import Masks, dropped_linear
 from propreg.engine.features import Features
 from propreg.engine.sparse import Matrix
 from propreg.engine.spec import Model
@@ -73,16 +75,16 @@ class Layers:
             h = (spread_relu if i < last else spread)(self.adjacency, h, p[f"b{i}"])
         return h
 
-    def finish_twice(self, p: Parameters, begun: Tensor, draws: tuple[Draw, Draw]) -> tuple[Tensor, Tensor] | None:
-        """Both passes of a training step as one, where there are kernels for it; else None."""
-        first, second = (draw("hidden1") for draw in draws)
-        if self.spec.layers > 2 or first is None or second is None:
+    def finish_all(self, p: Parameters, begun: Tensor | None, draws: Sequence[Draw]) -> tuple[Tensor, Tensor] | None:
+        """The evaluation and all training passes at once, side by side, where there are kernels for it; else None."""
+        masks = [m for m in (draw("hidden1") for draw in draws) if m is not None]
+        if begun is None or self.spec.layers > 2 or len(masks) < len(draws) or not kernels.usable(begun, p["w1"]):
             return None
-        both = two_dropped_linears(begun, p["w1"], first, second)
-        if both is None:
+        from propreg.engine.kernels import dropped_linear, passes
+
+        if not dropped_linear.fused(begun, p["w1"]):
             return None
-        z, source = spread(self.adjacency, both, p["b1"].repeat(1, 2)).chunk(2, -1)
-        return z, source
+        return passes.passes(self.adjacency, begun, p["w1"], p["b1"], masks)
 
     def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
         if masks is None and (self.fold or self.adjacency is None):

@@ -3,29 +3,12 @@
 import torch
 from torch import Tensor
 
-from propreg.engine.dropout import Masks
+from propreg.engine import kernels
 from propreg.engine.losses import Regulariser, cross_entropy
 from propreg.engine.models import Network, Parameters
+from propreg.engine.passes import Passes
 from propreg.engine.spec import Method
 from propreg.engine.state import State
-
-_SITES = {"input": 0, "hidden": 1, "attention": 24}
-
-
-class Drawn:
-    """The dropout masks of the current epoch and one of its two passes, by place in the network."""
-
-    def __init__(self, state: State, number: int) -> None:
-        self.state, self.number = state, number
-
-    def __call__(self, place: str) -> Masks | None:
-        kind = place.rstrip("0123456789")
-        site = 2 * (_SITES[kind] + int(place[len(kind) :] or 0)) + self.number
-        return Masks(self.state.keys(site), self.state.rates[kind])
-
-
-def nothing_dropped(place: str) -> None:
-    """The draw of an evaluation."""
 
 
 def advance(state: State, method: Method, epoch: int) -> None:
@@ -36,15 +19,10 @@ def advance(state: State, method: Method, epoch: int) -> None:
     torch.pow(state.strength, 1.0 / epoch if method.schedule == "annealed" else 1.0, out=state.current)
 
 
-def step(
-    network: Network, regulariser: Regulariser | None, method: Method, state: State, begun: Tensor | None
-) -> Tensor:
-    """One step of Adam on each replica's loss, after :func:`advance`; returns the losses [R]."""
+def step(regulariser: Regulariser | None, method: Method, state: State, logits: Passes) -> Tensor:
+    """One step of Adam on each replica's loss; returns the losses [R]."""
+    loss = _loss(regulariser, method, state, logits)
     p = state.parameters
-    z, source = _passes(network, method, state, begun)
-    loss = cross_entropy(z, state.targets, state.current if method.name == "label_smoothing" else None)
-    if regulariser is not None:
-        loss = loss + state.current * regulariser.value(z, source, state.counted, state.targets)
     trained = {name: t for name, t in p.items() if t.requires_grad}  # a caller's own module may have frozen some
     gradients = torch.autograd.grad(loss.sum(), list(trained.values()), allow_unused=True)
     # As in torch, what the loss does not depend on is left as it is, by weight decay too.
@@ -53,23 +31,30 @@ def step(
     return loss.detach()
 
 
-def _passes(network: Network, method: Method, state: State, begun: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The logits, and those that P-reg propagates: of a second pass with other masks, or the same."""
-    draws = Drawn(state, 0), Drawn(state, 1)
-    if method.second_pass and begun is not None:
-        twice = getattr(network, "finish_twice", None)
-        both: tuple[Tensor, Tensor] | None = twice(state.parameters, begun, draws) if twice else None
+def _loss(regulariser: Regulariser | None, method: Method, state: State, logits: Passes) -> Tensor:
+    """Cross entropy, and the method's term times its strength."""
+    targets, strength = state.targets, state.current
+    together = logits.together()
+    if regulariser is not None and together is not None:
+        both = regulariser.beside_cross_entropy(together, logits.count, state.counted, targets)
         if both is not None:
-            return both
-    z = network.finish(state.parameters, begun, draws[0])
-    return z, network.finish(state.parameters, begun, draws[1]) if method.second_pass else z
+            return both[0] + strength * both[1]
+    z, source = logits.each()
+    loss = cross_entropy(z, targets, strength if method.name == "label_smoothing" else None)
+    if regulariser is not None:
+        loss = loss + strength * regulariser.value(z, source, state.counted, targets)
+    return loss
 
 
 @torch.no_grad()
-def correct(network: Network, state: State, begun: Tensor | None, y: Tensor) -> tuple[Tensor, Tensor]:
-    """How many validation and test nodes each replica gets right, with the weights as they are. int64 [R] each."""
-    logits = network.finish(state.parameters, begun, nothing_dropped)
-    right = logits.argmax(-1) == y
+def correct(logits: Tensor, state: State, y: Tensor) -> tuple[Tensor, Tensor]:
+    """How many validation and test nodes each replica gets right, by an evaluation [R, N, C]. int64 [R] each."""
+    if kernels.usable(logits, y):
+        from propreg.engine.kernels.judge import right as judge
+
+        right = judge(logits, y)
+    else:
+        right = logits.argmax(-1) == y
     return _count(right, *state.val), _count(right, *state.test)
 
 

@@ -14,9 +14,9 @@ from torch.nn.parameter import is_lazy
 
 from propreg.data.graph import SparseFeatures
 from propreg.engine.models import Draw, Parameters, Weight
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Replica, Result
-from propreg.engine.step import nothing_dropped
 from propreg.fitting.own_checks import (
     check_depends,
     check_logits,

@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Model, Result
-from propreg.engine.step import nothing_dropped
 
 Predict = Callable[[Result], Tensor]
 

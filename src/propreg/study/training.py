@@ -17,9 +17,9 @@ from propreg.data.graph import Split
 from propreg.data.splits import grow_train, official_splits
 from propreg.engine.batches import CPU_GROUP, Options, train_all
 from propreg.engine.models import Network
+from propreg.engine.passes import nothing_dropped
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Result
-from propreg.engine.step import nothing_dropped
 from propreg.study.batches import Batch
 from propreg.study.device import check_device, processor
 from propreg.study.digest import PARTS

@@ -68,20 +68,6 @@ def test_an_elu_shows_a_broken_replica() -> None:
     assert z.isnan().any(2).tolist() == [[False] * 5, [False, False, True, False, False]]
 
 
-@pytest.mark.parametrize("classes", [3, 7])
-def test_two_passes_are_two_linears_side_by_side(classes: int) -> None:
-    first, second = masks(2), masks(2)
-    second.keys = second.keys + 2
-    h = numbers(2, 37, 32, seed=8).relu().requires_grad_()
-    w = numbers(2, 32, classes, seed=9).requires_grad_()
-    check_twins(
-        lambda: dropped_linear.two_passes(h, w, first, second),
-        lambda: torch.cat([plain.dropped_linear(h.relu(), w, m) for m in (first, second)], -1),
-        h,
-        w,
-    )
-
-
 @pytest.mark.skipif(DEVICE.type == "cpu", reason="large for the interpreter")
 def test_many_chunks() -> None:
     drawn = masks(2)

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from propreg.engine.kernels._rows import longest_of, row_sums
+from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
-from propreg.engine.kernels.segments import WHOLE, segments
+from propreg.engine.kernels.segments import WHOLE, pairs, segments
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
 
@@ -38,7 +38,7 @@ class _Agreement(torch.autograd.Function):
     def forward(ctx: Any, z: Tensor, source: Tensor | None, weights: Tensor, matrix: Matrix) -> Tensor:
         need_z, need_source = ctx.needs_input_grad[0], ctx.needs_input_grad[0 if source is None else 1]
         to_z, to_propagated = (torch.empty_like(z) if need else None for need in (need_z, need_source))
-        sums = _sums(matrix, z, z if source is None else source, weights, to_z, to_propagated)
+        sums = cross_entropies(matrix, z, z if source is None else source, weights, to_z, to_propagated)
         ctx.matrix, ctx.one_pass = matrix, source is None
         ctx.save_for_backward(to_z, to_propagated)
         return sums
@@ -56,10 +56,13 @@ class _Agreement(torch.autograd.Function):
         return None if to_z is None else to_z * grad.view(-1, 1, 1), back, None, None
 
 
-def _sums(
+def cross_entropies(
     matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor, to_z: Tensor | None, to_propagated: Tensor | None
 ) -> Tensor:
-    """The value of each replica; the gradients at 1 are written where they are wanted."""
+    """The value of each replica; the gradients at 1 are written where they are wanted.
+
+    ``z`` and ``source`` may be some columns of a contiguous tensor; the gradients are tensors of their own.
+    """
     work = segments(matrix.pattern, False, WHOLE)  # a softmax needs whole rows
     replicas, _, width = z.shape
     columns = power_of_two(width, least=4)
@@ -69,14 +72,16 @@ def _sums(
     bands = [(0, split, 1, 8 * rows), (split, len(work), rows, 8)]
     blocks = [tiles(last - first, at_once) for first, last, at_once, _ in bands]
     parts = z.new_empty(replicas, sum(blocks))
+    packed = pairs(work, matrix.values)
     before = 0
     for (first, last, at_once, entries), count in zip(bands, blocks, strict=True):
         if count and replicas:
             _agree[count, replicas](
-                z, source, matrix.values, work.inner, work.row, work.start, work.stop, weights,
-                z if to_z is None else to_z, z if to_propagated is None else to_propagated, parts,
+                z, source, matrix.values if packed is None else packed, work.inner, work.row, work.start, work.stop,
+                weights, z if to_z is None else to_z, z if to_propagated is None else to_propagated, parts,
                 first, last, before, sum(blocks), work.num_rows, work.num_inner,
-                WIDTH=width, SEGMENTS=at_once, ENTRIES=entries, COLUMNS=columns, SHARED=weights.dim() == 1,
+                WIDTH=width, Z_PITCH=z.stride(1), SOURCE_PITCH=source.stride(1), SEGMENTS=at_once, ENTRIES=entries,
+                COLUMNS=columns, SHARED=weights.dim() == 1, PACKED=packed is not None, MASKED=width != columns,
                 NEED_Z=to_z is not None, NEED_PROPAGATED=to_propagated is not None, num_warps=1, **LAUNCH,
             )  # fmt: skip
         before += count
@@ -87,24 +92,34 @@ def _sums(
 def _agree(
     z, source, values, inner, rows, starts, stops, weights, to_z, to_propagated, parts,
     first, last, before, num_blocks, num_rows, num_inner,
-    WIDTH: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr,
+    WIDTH: tl.constexpr, Z_PITCH: tl.constexpr, SOURCE_PITCH: tl.constexpr, SEGMENTS: tl.constexpr,
+    ENTRIES: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr,
     NEED_Z: tl.constexpr, NEED_PROPAGATED: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
-    segment = first + tl.program_id(0) * SEGMENTS + tl.arange(0, SEGMENTS)
+    begin = first + tl.program_id(0) * SEGMENTS
+    segment = begin + tl.arange(0, SEGMENTS)
     columns = tl.arange(0, COLUMNS)
     real = segment < last
     start, stop = tl.load(starts + segment, real, other=0), tl.load(stops + segment, real, other=0)
     row = tl.load(rows + segment, real, other=0)
-    longest = longest_of(starts, stops, first + tl.program_id(0) * SEGMENTS, last)
-    propagated = row_sums(
-        source + replica * num_inner * WIDTH, columns, columns < WIDTH, values, inner, inner, start, stop, longest,
-        0, 0, 0, WIDTH, ENTRIES, False,
-    )  # fmt: skip
+    longest = longest_of(starts, stops, begin, last)
+    source += replica * num_inner * SOURCE_PITCH
+    if PACKED:
+        full = full_of(starts, stops, begin, last, SEGMENTS, ENTRIES)
+        propagated = packed_sums(
+            source, columns, columns < WIDTH, values, start, stop, full, longest, SOURCE_PITCH, ENTRIES, MASKED
+        )
+    else:
+        propagated = row_sums(
+            source, columns, columns < WIDTH, values, inner, inner, start, stop, longest, 0, 0, 0,
+            SOURCE_PITCH, ENTRIES, False,
+        )  # fmt: skip
     there = real[:, None] & (columns < WIDTH)[None, :]
-    place = replica * num_rows * WIDTH + row[:, None] * WIDTH + columns[None, :]
+    number = replica * num_rows + row[:, None]
+    place = number * WIDTH + columns[None, :]
     log_q, q = _log_softmax(propagated, columns, WIDTH)
-    _, p = _log_softmax(tl.load(z + place, there, other=0.0), columns, WIDTH)
+    _, p = _log_softmax(tl.load(z + number * Z_PITCH + columns[None, :], there, other=0.0), columns, WIDTH)
     each = -tl.sum(p * log_q, 1)
     if not SHARED:
         weights += replica * num_rows

@@ -1,7 +1,8 @@
 """Dropout and a linear map to a few classes as one function, the twin of :func:`propreg.engine.dropout.dropped_linear`.
 
 Neither the mask nor the dropped activations are ever in memory: forward reads h once, backward reads it once and writes
-its gradient. Float32 products stay float32: tensor cores would round the factors to 10 bits.
+its gradient. Float32 products stay float32: forward each factor is the sum of two that tensor cores take (``tf32x3``),
+which is as exact (1.3e-7 against 1.1e-7) and on an H200 takes 7.4 µs of Physics instead of 11; backward it is slower.
 """
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
@@ -57,30 +58,6 @@ class _EluLinear(torch.autograd.Function):
         return *backward(h, w, grad.contiguous(), ctx.masks, False, bias=bias), None
 
 
-def two_passes(h: Tensor, w: Tensor, first: Masks, second: Masks) -> Tensor:
-    """Two passes of :func:`dropped_linear` with ``rectified`` over the same h, side by side: [R, N, 2 · C].
-
-    h is read once instead of twice, and its gradient written once instead of twice and added up.
-    """
-    keys = torch.stack([first.keys, second.keys], 1)
-    z: Tensor = _TwoPasses.apply(h.contiguous(), w.contiguous(), keys, first)
-    return z
-
-
-class _TwoPasses(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, w: Tensor, keys: Tensor, masks: Masks) -> Tensor:
-        ctx.save_for_backward(h, w, keys)
-        ctx.masks = masks
-        return forward(h, w, masks, keys)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        h, w, keys = ctx.saved_tensors
-        to_h, _, to_w = backward(h, w, grad.contiguous(), ctx.masks, True, keys)
-        return to_h, to_w, None, None
-
-
 def fused(h: Tensor, w: Tensor) -> bool:
     """Whether the fused kernels take this product; the others drop in one pass and leave the product to cuBLAS."""
     return w.shape[2] <= NARROW and h.shape[2] % 16 == 0 and h.dtype == torch.float32
@@ -112,18 +89,28 @@ class _DroppedLinear(torch.autograd.Function):
 
 
 def forward(
-    h: Tensor, w: Tensor, masks: Masks | None, keys: Tensor | None = None, bias: Tensor | None = None
+    h: Tensor,
+    w: Tensor,
+    masks: Masks | None,
+    keys: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    whole_first: bool = False,
 ) -> Tensor:
-    """The product of a narrow w; with ``keys`` [R, passes, 2] one for each pass, side by side; of elu(h + bias)."""
+    """The product of a narrow w; with ``keys`` [R, passes, 2] one for each pass, side by side; of elu(h + bias).
+
+    ``whole_first`` puts a pass before them in which nothing is dropped: an evaluation.
+    """
     rows = 64
     replicas, num_rows, hidden = h.shape
-    passes = 1 if keys is None else keys.shape[1]
+    passes = whole_first + (1 if keys is None else keys.shape[1])
     out = h.new_empty(replicas, num_rows, passes * w.shape[2])
     if out.numel():
         _forward[tiles(num_rows, rows), replicas](
             h, h if bias is None else bias, w, out, *_pointers(masks, h, keys), num_rows,
-            PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows,
-            INNER=_inner(hidden, 32), ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
+            PASSES=passes, WHOLE=int(whole_first), HIDDEN=hidden, WIDTH=w.shape[2],
+            COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows, INNER=_inner(hidden, 64 if hidden <= 64 else 32),
+            ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
         )  # fmt: skip
     return out
 
@@ -201,8 +188,8 @@ def _keys(keys, number):
 @jit
 def _forward(
     h, bias, w, out, keys, leasts, scale, num_rows,
-    PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr,
+    PASSES: tl.constexpr, WHOLE: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -216,22 +203,38 @@ def _forward(
     if DROP:
         least = tl.load(leasts + replica).to(tl.int32)
         factor = tl.load(scale + replica).to(h.dtype.element_ty)
-    for number in tl.static_range(PASSES):  # the second pass finds h in the cache
+    tile = tl.zeros([ROWS, INNER], h.dtype.element_ty)
+    if INNER == HIDDEN:
+        tile = _activations(h, bias, row, 0, replica, real, HIDDEN, INNER, ELU)
+    for number in tl.static_range(PASSES):
         k1, k2 = 0, 0
-        if DROP:
-            k1, k2 = _keys(keys, replica * PASSES + number)
+        if DROP and number >= WHOLE:
+            k1, k2 = _keys(keys, replica * (PASSES - WHOLE) + number - WHOLE)
         sums = tl.zeros([ROWS, COLUMNS], h.dtype.element_ty)
         for first in range(0, HIDDEN, INNER):
+            seen = tile
+            if INNER < HIDDEN:  # another pass finds them in the cache
+                seen = _activations(h, bias, row, first, replica, real, HIDDEN, INNER, ELU)
+            if DROP and number >= WHOLE:
+                seen = tl.where(_kept(row, first, k1, k2, least, HIDDEN, INNER), seen, 0.0)
             inner = first + tl.arange(0, INNER)
-            tile = tl.load(h + row[:, None] * HIDDEN + inner[None, :], real, other=0.0)
-            if ELU:
-                tile = _elu(tile + tl.load(bias + replica * HIDDEN + inner)[None, :])
-            if DROP:
-                tile = tl.where(_kept(row, first, k1, k2, least, HIDDEN, INNER), tile, 0.0)
             weight = tl.load(w + inner[:, None] * WIDTH + column[None, :], there, other=0.0)
-            sums = tl.dot(tile, weight, sums, input_precision="ieee", out_dtype=h.dtype.element_ty)
+            sums = tl.dot(seen, weight, sums, input_precision="tf32x3", out_dtype=h.dtype.element_ty)
+        if number >= WHOLE:
+            sums *= factor
         place = row[:, None] * (PASSES * WIDTH) + number * WIDTH + column[None, :]
-        tl.store(out + place, sums * factor, real & there)
+        tl.store(out + place, sums, real & there)
+
+
+@jit
+def _activations(
+    h, bias, row, first, replica, real, HIDDEN: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr
+):  # fmt: skip
+    inner = first + tl.arange(0, INNER)
+    tile = tl.load(h + row[:, None] * HIDDEN + inner[None, :], real, other=0.0)
+    if ELU:
+        tile = _elu(tile + tl.load(bias + replica * HIDDEN + inner)[None, :])
+    return tile
 
 
 @jit

@@ -34,7 +34,7 @@ class Segments:
         num_parts: How many partial sums there are.
         num_over_64: How many segments at the beginning have more than 64 entries.
         num_cut: How many segments at the beginning hold all rows that are cut where rows are cut.
-        longest: The most entries of a segment.
+        longest: The most entries of a row.
     """
 
     row: Tensor
@@ -103,14 +103,14 @@ def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
         num_parts=int(is_part.sum()),
         num_over_64=int((stop - start > 64).sum()),
         num_cut=int((stop - start > CUT // BUCKET * BUCKET).sum()),
-        longest=int((stop - start).max()) if len(row) else 0,
+        longest=int(lengths.max()) if num_rows else 0,
     )
 
 
 def pairs(work: Segments, values: Tensor) -> Tensor | None:
     """Each entry's index and value in one number of 64 bits, made once for values that are shared; else None.
 
-    Beyond the last come pairs that a program may read and never counts: as many as a segment is long, and a tile.
+    Beyond the last come pairs that a program may read and never counts: as many as a row is long, and a tile.
     """
     if values.dtype != torch.float32 or values.dim() != 1:
         return None

@@ -21,6 +21,7 @@ from propreg.engine.kernels.compact import kept_pairs
 from propreg.engine.kernels.segments import Segments, pairs, segments
 from propreg.engine.sparse import Pattern
 
+SHORT, LONG = 24, 80  # entries of a segment, on average
 FLAGS = ("BIAS", "RELU", "ADD", "SCALE")
 
 
@@ -39,12 +40,19 @@ def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     if dropped and width >= 128:
         return Tile(2, 2, 128, 1)  # X of Physics: 28 µs, against 36 with tiles of 64 columns
     columns = min(power_of_two(width, least=4), 64)
-    # Measured on an H200, µs per replica and product (Cora / Photo / Physics): wide tiles of 2 × 4 rows X 1.1 / – / 23,
-    # Â 0.8 / 5.7 / 16, Xᵀ 1.4 / 43 / 32; larger programs that keep a slab in L1 take 1.4 to 2.4 times as long.
-    if columns > 16:
-        # Of short rows the indices are most of the latency: two replicas share them.
-        return Tile(2, 4, columns, 1, replicas=2 if work.nnz < 8 * len(work) else 1)
-    return Tile(16, 4, columns, 1) if work.nnz < 8 * len(work) else Tile(8, 8, columns, 1)
+    mean = work.nnz / max(len(work), 1)
+    # Measured on an H200, µs per replica and product (Cora / Photo / Physics): wide tiles X 1.0 / – / 20, Â 0.57 / 5.8
+    # / 16, Xᵀ 1.4 / 43 / 32. Larger programs that keep a slab in L1 take 1.4 to 2.4 times as long; programs of several
+    # warps, or rows in an order in which neighbours share columns, gain nothing or lose.
+    if columns > 32:
+        if work.num_inner < work.num_rows and mean < LONG:
+            return Tile(
+                4, 2, columns, 1, replicas=2
+            )  # of a small matrix in the cache the indices cost most: share them
+        return Tile(4, 2, columns, 1) if mean < SHORT else Tile(2, 4, columns, 1)
+    if columns > 8:
+        return Tile(16, 4, columns, 1) if columns == 16 and mean < 8 else Tile(8, 4, columns, 1)
+    return Tile(16, 4, columns, 1) if mean < 8 else Tile(8, 8, columns, 1)
 
 
 def multiply(
@@ -59,6 +67,7 @@ def multiply(
     scale: Tensor | None = None,
     masks: Masks | None = None,
     tile: Tile | None = None,
+    into: Tensor | None = None,
 ) -> Tensor:
     r"""The product :math:`\mathrm{relu}(s_r (A X_r + C_r) + b_r)`, of which everything but A X is optional.
 
@@ -73,9 +82,10 @@ def multiply(
         scale: A factor per replica; not together with ``masks``, which have their own.
         masks: Drop entries of A, a mask per replica; numbered in the order of rows either way.
         tile: Another shape of work than the usual.
+        into: Where the result goes: some columns of a contiguous tensor. None makes a new one.
 
     Shape:
-        values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend [R, N, W], scale [R] → [R, N, W].
+        values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend and into [R, N, W], scale [R] → [R, N, W].
     """
     if masks is not None:
         if scale is not None:
@@ -84,7 +94,7 @@ def multiply(
     work = segments(pattern, transposed)
     replicas, width = x.shape[0], x.shape[2]
     x, values = x.contiguous(), values.contiguous()
-    out = x.new_empty(replicas, work.num_rows, width)
+    out = x.new_empty(replicas, work.num_rows, width) if into is None else into
     if not out.numel():
         return out
     tile = tile or tile_for(work, width, masks is not None)
@@ -94,7 +104,7 @@ def multiply(
     own = packed is not None and masks is not None
     if packed is not None and masks is not None:
         packed, stops = kept_pairs(work, packed, masks)
-    parts = x.new_empty(replicas, work.num_parts, width) if work.num_parts else out
+    parts = x.new_empty(replicas, work.num_parts, width) if work.num_parts else x
     extras = tuple(x if t is None else t.contiguous() for t in (bias, addend, scale))
     flags = dict(zip(FLAGS, (bias is not None, relu, addend is not None, scale is not None), strict=True))
     _product[tiles(len(work), tile.segments), tiles(width, tile.columns), tiles(replicas, tile.replicas)](
@@ -102,7 +112,8 @@ def multiply(
         out, parts, *extras, x if masks is None else masks.keys, x if masks is None else masks.least,
         len(work), work.num_rows, work.num_inner, packed.shape[1] if own and packed is not None else work.nnz,
         work.num_parts, replicas,
-        WIDTH=width, SEGMENTS=tile.segments, ENTRIES=tile.entries, COLUMNS=tile.columns, REPLICAS=tile.replicas,
+        WIDTH=width, PITCH=out.stride(1), SEGMENTS=tile.segments, ENTRIES=tile.entries, COLUMNS=tile.columns,
+        REPLICAS=tile.replicas,
         MASKED=replicas % tile.replicas != 0 or width % tile.columns != 0,
         PACKED=packed is not None, SHARED=values.dim() == 1 and not own, DROP=masks is not None and not own, **flags,
         num_warps=tile.warps, **LAUNCH,
@@ -121,7 +132,8 @@ def add_parts(
     columns = min(power_of_two(width, least=4), 64)
     _combine[len(work.long_row), tiles(width, columns), len(out)](
         parts, work.long_row, work.long_start, out, *(extras or (out, out, out)), work.num_rows, work.num_parts,
-        WIDTH=width, ENTRIES=8, COLUMNS=columns, **(flags or dict.fromkeys(FLAGS, False)), num_warps=1, **LAUNCH,
+        WIDTH=width, PITCH=out.stride(1), ENTRIES=8, COLUMNS=columns, num_warps=1,
+        **(flags or dict.fromkeys(FLAGS, False)), **LAUNCH,
     )  # fmt: skip
 
 
@@ -129,7 +141,7 @@ def add_parts(
 def _product(
     x, values, inner, place, rows, starts, stops, out, parts, bias, addend, scale, keys, leasts,
     num_segments, num_rows, num_inner, nnz, num_parts, num_replicas,
-    WIDTH: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr, PITCH: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
     REPLICAS: tl.constexpr, MASKED: tl.constexpr, PACKED: tl.constexpr, SHARED: tl.constexpr, DROP: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
@@ -172,13 +184,14 @@ def _product(
     done = _finish(
         sums, bias, addend + at, scale, there & whole, column, replica, wanted, WIDTH, BIAS, RELU, ADD, SCALE
     )
-    tl.store(out + at, done, there & whole)
+    to = row[:, None] * PITCH + (replica * num_rows * PITCH + column)[None, :]
+    tl.store(out + to, done, there & whole)
 
 
 @jit
 def _combine(
     parts, rows, starts, out, bias, addend, scale, num_rows, num_parts,
-    WIDTH: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr, PITCH: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr,
     BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
     """Add up the partial sums of one row that was cut."""
@@ -192,12 +205,13 @@ def _combine(
     for first in range(tl.load(starts + number), stop, ENTRIES):
         part = first + tl.arange(0, ENTRIES)[:, None]
         sums += tl.load(parts + part * WIDTH + columns[None, :], (part < stop) & there, other=0.0)
-    at = replica * num_rows * WIDTH + tl.load(rows + number) * WIDTH + columns[None, :]
+    row = replica * num_rows + tl.load(rows + number)
+    at = row * WIDTH + columns[None, :]
     total = tl.sum(sums, 0)[None, :]
     wanted = columns < WIDTH
     alone = replica + tl.zeros_like(columns)
     done = _finish(total, bias, addend + at, scale, there, columns, alone, wanted, WIDTH, BIAS, RELU, ADD, SCALE)
-    tl.store(out + at, done, there)
+    tl.store(out + row * PITCH + columns[None, :], done, there)
 
 
 @jit

@@ -1,0 +1,47 @@
+"""Which nodes a replica gets right: the twin of ``logits.argmax(-1) == y``."""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# ruff: noqa: N803
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+import torch
+from torch import Tensor
+
+from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+
+
+def right(logits: Tensor, y: Tensor) -> Tensor:
+    """Whether the largest logit is the class, the first of equal ones; a logit that is NaN counts as the largest.
+
+    Args:
+        logits: May be some columns of a contiguous tensor.
+        y: The classes.
+
+    Shape:
+        logits [R, N, C], y [N] → bool [R, N].
+    """
+    replicas, nodes, classes = logits.shape
+    out = torch.empty(replicas, nodes, dtype=torch.uint8, device=logits.device)
+    columns = power_of_two(classes, least=2)
+    rows = max(1024 // columns, 1)
+    if out.numel():
+        _right[tiles(nodes, rows), replicas](
+            logits, y, out, nodes,
+            PITCH=logits.stride(1), WIDTH=classes, COLUMNS=columns, ROWS=rows, num_warps=4, **LAUNCH,
+        )  # fmt: skip
+    return out.view(torch.bool)
+
+
+@jit
+def _right(
+    logits, y, out, num_rows, PITCH: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr
+):
+    replica = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, COLUMNS)[None, :]
+    real = row < num_rows
+    place = (replica * num_rows + row)[:, None] * PITCH + column
+    tile = tl.load(logits + place, real[:, None] & (column < WIDTH), other=float("-inf"))
+    tile = tl.where(tile == tile, tile, float("inf"))  # noqa: PLR0124  (it is not where it is NaN)
+    best = tl.argmax(tile, 1)
+    tl.store(out + replica * num_rows + row, (best == tl.load(y + row, real, other=-1)).to(tl.uint8), real)

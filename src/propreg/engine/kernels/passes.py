@@ -1,0 +1,65 @@
+"""An epoch's passes through the last layer as one: the evaluation, and one or two training passes beside it.
+
+All read the same activations h, so h is read once, its gradient written once, and propagation gathers rows of all
+passes at once: a row of a few classes is less than memory hands out in one piece.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg.engine.dropout import Masks
+from propreg.engine.kernels.dropped_linear import backward, forward
+from propreg.engine.kernels.spmm import multiply
+from propreg.engine.sparse import Matrix
+
+
+def passes(matrix: Matrix | None, h: Tensor, w: Tensor, bias: Tensor, masks: Sequence[Masks]) -> tuple[Tensor, Tensor]:
+    """A (drop(h) w) + bias for each of the masks, and for none; without A where there is none.
+
+    Args:
+        matrix: A.
+        h: The output of a ReLU, whose backward pass is done here.
+        w: The weights of a product that :func:`.dropped_linear.fused` takes.
+        bias: Added to every row.
+        masks: One set for each training pass, all of the same rates.
+
+    Shape:
+        h [R, N, H], w [R, H, C], bias [R, C] → the evaluation [R, N, C], which has no gradient, and the training passes
+        side by side [R, N, passes · C].
+    """
+    keys = torch.stack([m.keys for m in masks], 1)
+    evaluated, trained = _Passes.apply(h.contiguous(), w.contiguous(), bias, keys, masks[0], matrix)  # type: ignore[no-untyped-call]
+    return evaluated, trained
+
+
+class _Passes(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, h: Tensor, w: Tensor, bias: Tensor, keys: Tensor, masks: Masks, matrix: Matrix | None
+    ) -> tuple[Tensor, Tensor]:
+        ctx.save_for_backward(h, w, keys)
+        ctx.masks, ctx.matrix = masks, matrix
+        count, classes = 1 + keys.shape[1], w.shape[2]
+        out = forward(h, w, masks, keys, whole_first=True)
+        wide = bias.repeat(1, count)
+        out = out.add_(wide.unsqueeze(1)) if matrix is None else _spread(matrix, out, wide)
+        evaluated, trained = out[..., :classes], out[..., classes:]
+        ctx.mark_non_differentiable(evaluated)
+        return evaluated, trained
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+        h, w, keys = ctx.saved_tensors
+        grad = grads[1].contiguous()
+        to_bias = grad.sum(1).view(len(h), keys.shape[1], -1).sum(1)
+        if ctx.matrix is not None:
+            grad = multiply(ctx.matrix.pattern, ctx.matrix.values_across, grad, True)
+        to_h, _none, to_w = backward(h, w, grad, ctx.masks, True, keys)
+        return to_h, to_w, to_bias, None, None, None
+
+
+def _spread(matrix: Matrix, x: Tensor, bias: Tensor) -> Tensor:
+    return multiply(matrix.pattern, matrix.values, x, False, bias=bias)

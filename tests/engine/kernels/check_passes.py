@@ -1,0 +1,80 @@
+"""An epoch's passes at once, and the loss of them, against each for itself."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.kernels.cases import DEVICE, check_close, check_twins, masks, matrix, numbers
+from propreg.engine import dropout as plain
+from propreg.engine import kernels
+from propreg.engine.activation import spread
+from propreg.engine.agreement import agreement
+from propreg.engine.dropout import Masks
+from propreg.engine.kernels import judge
+from propreg.engine.kernels.passes import passes
+from propreg.engine.kernels.regularised import regularised
+from propreg.engine.losses import Targets, cross_entropy
+from propreg.engine.sparse import Matrix
+
+NODES, REPLICAS, HIDDEN = 13, 2, 32
+
+
+def drawn(count: int) -> list[Masks]:
+    """Masks of so many passes, with the same rates."""
+    found = [masks(REPLICAS) for _ in range(count)]
+    for number, each in enumerate(found):
+        each.keys = each.keys + 2 * number
+    return found
+
+
+@pytest.mark.parametrize(("count", "classes", "graph"), [(1, 3, True), (2, 7, True), (2, 5, False)])
+def test_all_passes_are_each_for_itself(count: int, classes: int, graph: bool) -> None:
+    known = matrix(NODES, NODES, torch.float32) if graph else None
+    h = numbers(REPLICAS, NODES, HIDDEN, seed=8).relu().requires_grad_()
+    w = numbers(REPLICAS, HIDDEN, classes, seed=9).requires_grad_()
+    bias = numbers(REPLICAS, classes, seed=10).requires_grad_()
+    found = drawn(count)
+
+    def one(m: Masks | None) -> Tensor:
+        return spread(known, plain.dropped_linear(h.relu(), w, m), bias)
+
+    check_twins(lambda: passes(known, h, w, bias, found)[1], lambda: torch.cat([one(m) for m in found], -1), h, w, bias)
+    evaluated = passes(known, h, w, bias, found)[0]
+    assert not evaluated.requires_grad
+    with kernels.switched_off():
+        check_close(evaluated, one(None))
+
+
+def loss(known: Matrix, trained: Tensor, count: int, weights: Tensor, targets: Targets) -> Tensor:
+    """Both values in plain torch."""
+    z, source = trained.chunk(2, -1) if count == 2 else (trained, trained)
+    return torch.stack([cross_entropy(z, targets), agreement(known, z, source, weights)])
+
+
+@pytest.mark.parametrize("beside", [0, 5], ids=["alone", "beside others"])
+@pytest.mark.parametrize(
+    ("count", "classes", "dtype"), [(1, 5, torch.float64), (2, 7, torch.float32), (2, 2, torch.float64)]
+)
+def test_one_gradient_of_both_losses(count: int, classes: int, dtype: torch.dtype, beside: int) -> None:
+    known = matrix(NODES, NODES, dtype)
+    every = 3 * numbers(REPLICAS, NODES, beside + count * classes, dtype=dtype, seed=1)
+    trained = every[..., beside:].requires_grad_()
+    assert trained.is_contiguous() == (beside == 0)
+    nodes = torch.tensor([[1, 4, 7], [2, 0, 0]], device=DEVICE)  # the second has only two, and node 0 fills up
+    targets = Targets(nodes, nodes % classes, torch.tensor([[1, 1, 1], [1.5, 1.5, 0]], device=DEVICE, dtype=dtype) / 3)
+    weights = numbers(NODES, dtype=dtype, seed=8).abs()
+    check_twins(
+        lambda: torch.stack(regularised(known, trained, count, weights, targets)),
+        lambda: loss(known, trained, count, weights, targets),
+        trained,
+    )
+
+
+@pytest.mark.parametrize("beside", [0, 2], ids=["alone", "beside others"])
+@pytest.mark.parametrize("classes", [1, 3, 8])
+def test_right_is_argmax(classes: int, beside: int) -> None:
+    logits = numbers(REPLICAS, 1500, beside + classes).mul(2).round()[..., beside:]  # with many ties
+    logits[0, 3, -1], logits[1, 5] = torch.nan, -torch.inf
+    y = torch.arange(1500, device=DEVICE) % classes
+    y[7] = -1
+    assert torch.equal(judge.right(logits, y), logits.argmax(-1) == y)
