@@ -41,7 +41,7 @@ from propreg.study.fork_effects import changes
 from propreg.study.paper import MARGIN, paper_number, published_strength, verdict
 from propreg.study.results import Results, load_results
 from propreg.study.run import Cell
-from propreg.study.table import table_rows
+from propreg.study.table import Row, table_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -241,6 +241,7 @@ def test_study_every_place_that_differs_is_explained(results: Results) -> None:
         *(("label_smoothing", model, "physics") for model in ("gcn", "mlp")),
         *(("confidence_penalty", "gat", dataset) for dataset in ("citeseer", "computers", "photo")),
         *(("laplacian", "mlp", dataset) for dataset in ("cora", "citeseer")),
+        ("laplacian", "gat", "computers"),
     }
     rows = [row for row in table_rows(load_experiment("table-phi"), results) if row.preset == "reference, KL"]
     judged = {(row.model, row.dataset): row.verdict for row in rows if row.selection == "validation" and row.mean}
@@ -264,6 +265,13 @@ def test_study_what_is_said_of_a_gat_on_computers(results: Results) -> None:
         assert abs(row.mean - plain.mean) < 1
 
 
+def test_study_what_is_said_of_a_laplacian_on_computers(results: Results) -> None:
+    rows = [row for row in table_rows(load_experiment("table1"), results) if row.method == "laplacian"]
+    judged = {row.preset + " " + row.selection: row.verdict for row in rows if _place(row) == ("gat", "computers")}
+    assert judged["sum validation"] == "lower"
+    assert judged["sum test"] == judged["mean validation"] == judged["mean test"] == "reproduced"
+
+
 def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None:
     rows = [row for row in table_rows(load_experiment("table1"), results) if (row.model, row.method) == ("mlp", "preg")]
     verdicts = {(row.dataset, row.preset, row.selection): row.verdict for row in rows}
@@ -274,6 +282,10 @@ def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None
     assert verdicts["cs", "paper", "validation"] == "higher"
     stds = {row.dataset: row.paper_std or 0.0 for row in rows}
     assert stds["photo"] > np.median([*stds.values()])
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row.model, row.dataset
 
 
 def _at_published_strength(results: Results, dataset: str) -> str:

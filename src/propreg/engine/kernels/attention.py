@@ -16,7 +16,7 @@ from propreg.engine.kernels._attention_edges import edge_weights, weighted_sums
 from propreg.engine.kernels._attention_forward import node_scores, row_totals
 from propreg.engine.kernels._triton import LAUNCH, power_of_two, tiles
 from propreg.engine.kernels.segments import WHOLE, Segments, segments
-from propreg.engine.kernels.spmm import add_parts
+from propreg.engine.kernels.spmm import SHORT, add_parts
 from propreg.engine.sparse import Pattern
 
 EDGES = 256  # coefficients that a program computes at once
@@ -31,12 +31,15 @@ class Shape(NamedTuple):
     entries: int
 
 
-def shape_for(heads: int, width: int) -> Shape:
-    """All heads of a few edges side by side; measured on an H200, per replica and pass over Physics: 45 µs."""
+def shape_for(heads: int, width: int, mean: float = 0.0) -> Shape:
+    """All heads of a few edges side by side; ``mean`` are the entries of a segment.
+
+    Measured on an H200, per replica and pass over Physics: 46 µs (49 with two entries at once), over Computers 32.
+    """
     columns = power_of_two(width)
     group = min(power_of_two(heads), max(128 // columns, 1))
     if group * columns > 32:
-        return Shape(group, columns, segments=2, entries=2)
+        return Shape(group, columns, *((4, 1) if mean < SHORT else (2, 2)))
     return Shape(group, columns, segments=8, entries=4)
 
 
@@ -66,8 +69,8 @@ def _forward(
     by_source, by_target = _node_scores(h, source, target)
     logs, shares = _row_totals(pattern, by_source, by_target)
     work = segments(pattern, False)
-    weights, _ = _edge_weights(work, by_target, by_source, (logs, shares), None, masks)
-    out, up = _weighted_sums(work, h, weights, need)
+    weights, inverses = _edge_weights(work, by_target, by_source, (logs, shares), None, masks)
+    out, up = _weighted_sums(work, h, weights, need, inverses)
     return out, up, by_source, by_target, logs, shares
 
 
@@ -130,14 +133,17 @@ def _edge_weights(
     deltas: Tensor | None,
     masks: Masks | None,
 ) -> tuple[Tensor, Tensor]:
-    """The coefficients [R, nnz, heads]; with ``deltas`` along columns, and a source's gradient from these alone."""
+    """The coefficients [R, nnz, heads], and by what their sums over whole rows are to be multiplied.
+
+    With ``deltas`` the coefficients along columns, as they are, and a source's gradient from these alone.
+    """
     replicas, _, heads = own.shape
     weights = own.new_empty(replicas, work.nnz, heads)
     totals, parts = torch.empty_like(own), own.new_empty(replicas, work.num_parts, heads)
     padded = power_of_two(heads)
     at_once = max(EDGES // padded // 8, 1)
     edge_weights[tiles(len(work), at_once), replicas](
-        own, others, *softmax, own if deltas is None else deltas, work.inner, work.place, work.row, work.owner,
+        own, others, *softmax, totals, own if deltas is None else deltas, work.inner, work.place, work.row, work.owner,
         work.start, work.stop, weights, totals, parts, *_mask_tensors(masks, own),
         len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
         HEADS=heads, PADDED=padded, SEGMENTS=at_once, ENTRIES=8, SLOPE=SLOPE, DROP=masks is not None,
@@ -148,18 +154,20 @@ def _edge_weights(
     return weights, totals
 
 
-def _weighted_sums(work: Segments, x: Tensor, weights: Tensor, need: bool) -> tuple[Tensor, Tensor]:
+def _weighted_sums(
+    work: Segments, x: Tensor, weights: Tensor, need: bool, inverses: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """What the coefficients weigh of x [R, M, heads · D], and the part with positive scores: [R, N, heads, D] each."""
     replicas, heads = len(x), weights.shape[2]
     width = x.shape[2] // heads
     out = x.new_empty(2 if need else 1, replicas, work.num_rows, heads * width)
     parts = x.new_empty(len(out), replicas, work.num_parts, heads * width)
-    shape = shape_for(heads, width)
+    shape = shape_for(heads, width, work.nnz / max(len(work), 1))
     weighted_sums[tiles(len(work), shape.segments), tiles(heads, shape.group), replicas](
-        x, weights, work.inner, work.row, work.start, work.stop, out[0], parts[0], out[-1], parts[-1],
-        len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
+        x, weights, x if inverses is None else inverses, work.inner, work.row, work.start, work.stop,
+        out[0], parts[0], out[-1], parts[-1], len(work), work.num_rows, work.num_inner, work.nnz, work.num_parts,
         HEADS=heads, WIDTH=width, GROUP=shape.group, COLUMNS=shape.columns, SEGMENTS=shape.segments,
-        ENTRIES=shape.entries, NEED=need, num_warps=1, **LAUNCH,
+        ENTRIES=shape.entries, NEED=need, ACROSS=inverses is None, num_warps=1, **LAUNCH,
     )  # fmt: skip
     for sums, total in zip(parts, out, strict=True):
         add_parts(work, sums, total)
