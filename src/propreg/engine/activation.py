@@ -12,14 +12,13 @@ from propreg.engine.sparse import Matrix
 def spread_relu(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
     """relu(A h + bias), without A where there is none.
 
-    Only ``dropped_linear(…, rectified=True)`` may take what comes out: it does this ReLU's backward pass on a GPU.
+    Only ``dropped_linear(…, rectified=True)`` may take what comes out: it does this ReLU's backward pass.
     """
     if matrix is not None and kernels.usable(h, bias):
         from propreg.engine.kernels import layer
 
         return layer.propagate(matrix, h, bias, gated=True)
-    # Without a matrix the ReLU's backward pass runs twice on a GPU, which changes nothing.
-    return bias_relu(h if matrix is None else matrix(h), bias)
+    return bias_relu(h if matrix is None else matrix(h), bias, gated=True)
 
 
 def spread(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
@@ -31,22 +30,25 @@ def spread(matrix: Matrix | None, h: Tensor, bias: Tensor) -> Tensor:
     return (h if matrix is None else matrix(h)) + bias.unsqueeze(1)
 
 
-def bias_relu(h: Tensor, bias: Tensor) -> Tensor:
-    """relu(h + bias) for h [R, N, H], which is overwritten, and bias [R, H]."""
-    out: Tensor = _BiasRelu.apply(h, bias)  # type: ignore[no-untyped-call]
+def bias_relu(h: Tensor, bias: Tensor, *, gated: bool = False) -> Tensor:
+    """relu(h + bias) for h [R, N, H], which is overwritten, and bias [R, H].
+
+    ``gated``: the gradient that comes is already 0 where the output is.
+    """
+    out: Tensor = _BiasRelu.apply(h, bias, gated)  # type: ignore[no-untyped-call]
     return out
 
 
 class _BiasRelu(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, h: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, h: Tensor, bias: Tensor, gated: bool) -> Tensor:
         out = h.add_(bias.unsqueeze(1)).relu_()
         ctx.mark_dirty(h)
-        ctx.save_for_backward(out)
+        ctx.save_for_backward(None if gated else out)
         return out
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         (out,) = ctx.saved_tensors
-        passed = torch.ops.aten.threshold_backward(grad, out, 0)
-        return passed, passed.sum(1)
+        passed = grad if out is None else torch.ops.aten.threshold_backward(grad, out, 0)
+        return passed, passed.sum(1), None

@@ -33,22 +33,31 @@ def soft_cross_entropy(z: Tensor, propagated: Tensor, weights: Tensor) -> Tensor
 class _SoftCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, propagated: Tensor, weights: Tensor) -> Tensor:
-        # Classes outside, nodes inside: a softmax over a handful of classes then runs along the vector lanes.
-        p = z.transpose(1, 2).contiguous().softmax(1)
-        log_q = propagated.transpose(1, 2).contiguous().log_softmax(1)
-        less = (p * log_q).sum(1)  # −L
-        need_z, need_propagated = ctx.needs_input_grad[:2]
-        to_propagated = log_q.exp().sub_(p) if need_propagated else None
-        to_z = log_q.sub_(less.unsqueeze(1)).mul_(p) if need_z else None
-        ctx.save_for_backward(to_z, to_propagated, weights)
-        return -(less * weights).sum(1)
+        value, *slopes = value_and_slopes(z, propagated, weights, ctx.needs_input_grad[0], ctx.needs_input_grad[1])
+        ctx.save_for_backward(*slopes, weights)
+        return value
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None]:
-        *saved, weights = ctx.saved_tensors
-        factor = (grad.view(-1, 1) * weights).unsqueeze(1)
-        to_z, to_propagated = (
-            None if each is None else (each * scale).transpose(1, 2).contiguous()
-            for each, scale in zip(saved, (-factor, factor), strict=True)
-        )
+        *slopes, weights = ctx.saved_tensors
+        to_z, to_propagated = (None if each is None else scaled(each, grad, weights) for each in slopes)
         return to_z, to_propagated, None
+
+
+def value_and_slopes(
+    z: Tensor, propagated: Tensor, weights: Tensor, need_z: bool = True, need_propagated: bool = True
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """Σ weights L, and L's gradients to z and z', [R, C, N]: a softmax over few classes is fast with nodes inside."""
+    p = z.transpose(1, 2).contiguous().softmax(1)
+    log_q = propagated.transpose(1, 2).contiguous().log_softmax(1)
+    less = (p * log_q).sum(1)  # −L
+    to_propagated = log_q.exp().sub_(p) if need_propagated else None
+    to_z = log_q.sub_(less.unsqueeze(1)).mul_(p.neg_()) if need_z else None
+    return -(less * weights).sum(1), to_z, to_propagated
+
+
+def scaled(slopes: Tensor, grad: Tensor, weights: Tensor) -> Tensor:
+    """The gradient [R, N, C] from that of each node's L [R, C, N]."""
+    factor = (grad.view(-1, 1) * weights).unsqueeze(2)
+    replicas, classes, nodes = slopes.shape
+    return torch.mul(slopes.transpose(1, 2), factor, out=slopes.new_empty(replicas, nodes, classes))

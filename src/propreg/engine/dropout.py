@@ -69,8 +69,8 @@ def _words(size: int, device: torch.device) -> Tensor:
 def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool = False) -> Tensor:
     """Dropout of h [R, N, H] with each replica's own mask and rate, times w [R, H, C].
 
-    ``rectified`` says that h comes from :func:`propreg.engine.activation.spread_relu`, which then leaves the ReLU's
-    backward pass to this function where that is free.
+    ``rectified`` says that h comes from :func:`propreg.engine.activation.spread_relu`, which leaves the ReLU's backward
+    pass to this function.
     """
     if kernels.usable(h, w):
         from propreg.engine.kernels import dropped_linear as kernel
@@ -102,7 +102,7 @@ class _DroppedLinear(torch.autograd.Function):
             h, kept = (kept.mul_(h), None) if rectified else (h * kept, kept)
             ctx.scale = masks.scale.to(w.dtype).view(-1, 1, 1)
             w = w * ctx.scale
-        ctx.rectified = rectified and masks is not None
+        ctx.rectified, ctx.dropped = rectified, masks is not None
         ctx.save_for_backward(h, w, kept)
         return times(h, w)
 
@@ -111,11 +111,11 @@ class _DroppedLinear(torch.autograd.Function):
         h, w, kept = ctx.saved_tensors
         to_w = transposed_times(h, grad)
         to_h = torch.bmm(grad, w.transpose(1, 2))
-        if ctx.rectified:
+        if ctx.dropped:
             to_w *= ctx.scale
+        if ctx.rectified:
             torch.ops.aten.threshold_backward.grad_input(to_h, h, 0, grad_input=to_h)
         elif kept is not None:
-            to_w *= ctx.scale
             to_h *= kept
         return to_h, to_w, None, None
 

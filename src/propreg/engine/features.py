@@ -85,7 +85,7 @@ class Features:
             from propreg.engine.kernels import halves
 
             return halves.layer(self._halves, weight, bias)
-        return bias_relu(self(weight), bias)
+        return bias_relu(self(weight), bias, gated=True)
 
     def _fits(self, width: int) -> bool:
         if self.dense is None or not self._on_cores:

@@ -6,28 +6,11 @@ import torch
 from torch import Tensor
 
 from propreg._phi import PHIS
-from propreg.engine import kernels
-from propreg.engine.agreement import WIDEST, agreement, soft_cross_entropy
+from propreg.engine.agreement import agreement, soft_cross_entropy
+from propreg.engine.regularised import regularised
 from propreg.engine.sparse import Matrix
 from propreg.engine.spec import Method
-
-
-@dataclass
-class Targets:
-    """The training nodes of each replica: numbers, classes and weights [R, T]; a weight is 0 where a row is short."""
-
-    nodes: Tensor
-    classes: Tensor
-    weights: Tensor
-
-    def keep(self, kept: Tensor) -> "Targets":
-        """Compact to these replicas."""
-        return Targets(self.nodes[kept], self.classes[kept], self.weights[kept])
-
-    def log_probabilities(self, z: Tensor) -> Tensor:
-        """Log-softmax of the training nodes' logits [R, T, C]."""
-        index = self.nodes.unsqueeze(-1).expand(-1, -1, z.shape[-1])
-        return z.gather(1, index).log_softmax(-1)
+from propreg.engine.targets import Targets
 
 
 def cross_entropy(z: Tensor, targets: Targets, smoothing: Tensor | None = None) -> Tensor:
@@ -67,16 +50,12 @@ class Regulariser:
     def beside_cross_entropy(
         self, trained: Tensor, count: int, counted: Tensor | None, targets: Targets
     ) -> tuple[Tensor, Tensor] | None:
-        """Cross entropy and :meth:`value` at once, of ``count`` passes side by side; None where no kernel does both."""
+        """Cross entropy and :meth:`value` at once, of ``count`` passes side by side; None if not to be had."""
         method, matrix, connected = self.method, self.adjacency, self.connected
         if matrix is None or connected is None or (method.name, method.phi, method.detach) != _COMMON:
             return None
-        if not kernels.usable(trained, connected, counted) or trained.shape[2] > count * WIDEST:
-            return None
-        from propreg.engine.kernels.regularised import regularised
-
-        entropy, term = regularised(matrix, trained, count, self._weights(connected, counted), targets)
-        return entropy, self._hinged(term)
+        both = regularised(matrix, trained, count, self._weights(connected, counted), targets)
+        return None if both is None else (both[0], self._hinged(both[1]))
 
     def _preg(self, z: Tensor, source: Tensor, counted: Tensor | None) -> Tensor:
         if self.adjacency is None or self.connected is None:

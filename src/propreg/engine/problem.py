@@ -12,10 +12,11 @@ from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.engine.check import check_graph
 from propreg.engine.features import Features
 from propreg.engine.gat import Gat
-from propreg.engine.losses import Regulariser, Targets
+from propreg.engine.losses import Regulariser
 from propreg.engine.models import Appnp, Layers, Network
 from propreg.engine.sparse import Matrix, Pattern
 from propreg.engine.spec import Method, Model, Replica
+from propreg.engine.targets import Targets
 
 
 class Problem:

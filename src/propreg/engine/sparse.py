@@ -36,17 +36,21 @@ class Pattern:
     def nnz(self) -> int:
         return len(self.row)
 
-    def multiply(self, values: Tensor, x: Tensor, transposed: bool) -> Tensor:
-        """The bare product; ``values`` are [nnz] or [R, nnz] in the order of rows (of columns, if transposed)."""
+    def multiply(self, values: Tensor, x: Tensor, transposed: bool, onto: Tensor | None = None) -> Tensor:
+        """The bare product; ``values`` are [nnz] or [R, nnz] in the order of rows (of columns, if transposed).
+
+        ``onto`` [R, N, W] is what it is added to, and overwritten.
+        """
         if kernels.usable(values, x):
             from propreg.engine.kernels import spmm
 
-            return spmm.multiply(self, values, x, transposed)
+            return spmm.multiply(self, values, x, transposed, addend=onto)
         pointers, inner = (self.ccol, self.row32) if transposed else (self.crow, self.col32)
         if _in_bags(x):
-            return sums_of_bags(pointers, inner, values, x)
+            sums = sums_of_bags(pointers, inner, values, x)
+            return sums if onto is None else onto.add_(sums)
         rows, columns = self.shape[::-1] if transposed else self.shape
-        out = x.new_empty(x.shape[0], rows, x.shape[2])
+        out = x.new_empty(x.shape[0], rows, x.shape[2]) if onto is None else onto
         shared = values if values.dim() == 1 else None
         matrix = None
         for r in range(x.shape[0]):
@@ -55,7 +59,9 @@ class Pattern:
                 matrix = torch.sparse_csr_tensor(
                     pointers, inner, v, (rows, columns), device=v.device, check_invariants=False
                 )
-            out[r].addmm_(matrix, x[r], beta=0)  # mm with out= would fill a copy and copy it back
+            out[r].addmm_(
+                matrix, x[r], beta=0 if onto is None else 1
+            )  # mm with out= would fill a copy and copy it back
         return out
 
 
@@ -83,16 +89,21 @@ class Matrix:
         product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
         return product
 
-    def multiply(self, x: Tensor, transposed: bool) -> Tensor:
-        """The bare product."""
+    def multiply(self, x: Tensor, transposed: bool, onto: Tensor | None = None) -> Tensor:
+        """The bare product; added to ``onto`` [R, N, W], which is overwritten, where that is given."""
+        values = self.values_across if transposed else self.values
+        if kernels.usable(values, x) or not _in_bags(x):
+            return self.pattern.multiply(values, x, transposed, onto)
+        sums = self._in_sums(values, x, transposed)
+        return sums if onto is None else onto.add_(sums)
+
+    def _in_sums(self, values: Tensor, x: Tensor, transposed: bool) -> Tensor:
+        """On a CPU, as sums of embeddings."""
         blocks = self._blocks(x) if transposed else 1
         if blocks > 1:
             if blocks not in self._in_blocks:
                 self._in_blocks[blocks] = Blocks(self, blocks)
             return self._in_blocks[blocks].multiply(x)
-        values = self.values_across if transposed else self.values
-        if kernels.usable(values, x) or not _in_bags(x):
-            return self.pattern.multiply(values, x, transposed)
         if transposed not in self._as_bags:
             known = self.pattern
             pointers, inner = (known.ccol, known.row32) if transposed else (known.crow, known.col32)
@@ -100,9 +111,7 @@ class Matrix:
         return self._as_bags[transposed].multiply(x)
 
     def _blocks(self, x: Tensor) -> int:
-        """Into how many blocks of rows to cut the transposed product on a CPU."""
-        if kernels.usable(x) or not _in_bags(x):
-            return 1
+        """Into how many blocks of rows to cut the transposed product."""
         filled = self.pattern.nnz // (LEAST_IN_BAG * max(self.pattern.shape[1], 1))
         return max(1, min(-(-x[0].numel() * x.element_size() // BLOCK), filled))
 

@@ -12,12 +12,13 @@ from torch import Tensor
 
 from propreg.engine.adam import Adam
 from propreg.engine.dropout import Rates
-from propreg.engine.losses import Targets
+from propreg.engine.heap import keep_freed_memory
 from propreg.engine.mask_keys import MaskKeys
 from propreg.engine.models import Network, Parameters
 from propreg.engine.problem import Problem
 from propreg.engine.spec import Model, Protocol, Replica
 from propreg.engine.streams import generator, glorot, stream_key
+from propreg.engine.targets import Targets
 
 Judged = tuple[Tensor, Tensor]
 
@@ -98,6 +99,8 @@ def begin(problem: Problem, network: Network, model: Model, replicas: Sequence[R
     def vector(values: list[float]) -> Tensor:
         return torch.tensor(values, dtype=problem.dtype, device=problem.device)
 
+    if problem.device.type == "cpu":
+        keep_freed_memory()
     own = getattr(network, "initial", None)  # a network of the caller's own brings its weights along
     parameters = own(replicas) if own else initial(problem, network, model, replicas)
     decay, none = vector([r.weight_decay for r in replicas]), vector([0.0] * len(replicas))

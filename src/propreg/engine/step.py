@@ -49,13 +49,17 @@ def _loss(regulariser: Regulariser | None, method: Method, state: State, logits:
 @torch.no_grad()
 def correct(logits: Tensor, state: State, y: Tensor) -> tuple[Tensor, Tensor]:
     """How many validation and test nodes each replica gets right, by an evaluation [R, N, C]. int64 [R] each."""
-    if kernels.usable(logits, y):
-        from propreg.engine.kernels.judge import right as judge
+    found = right(logits, y)
+    return _count(found, *state.val), _count(found, *state.test)
 
-        right = judge(logits, y)
-    else:
-        right = logits.argmax(-1) == y
-    return _count(right, *state.val), _count(right, *state.test)
+
+def right(logits: Tensor, y: Tensor) -> Tensor:
+    """Whether the largest of the logits [R, N, C], the first of equal ones, is that of the class. bool [R, N]."""
+    if kernels.usable(logits, y):
+        from propreg.engine.kernels.judge import right as kernel
+
+        return kernel(logits, y)
+    return logits.max(-1).indices == y  # as argmax, in half of its time on a CPU
 
 
 @torch.no_grad()

@@ -68,3 +68,15 @@ def test_two_epochs(model: str, method: Method, share: float) -> None:
         np.testing.assert_allclose(mine.history["loss"], other.history["loss"], rtol=1e-5)
         for name, weight in other.weights.items():
             np.testing.assert_allclose(mine.weights[name], weight, rtol=1e-2, atol=1e-4)
+
+
+@pytest.mark.parametrize("model", ["gcn", "mlp", "gat"])
+def test_a_strength_of_0_is_the_plain_run(model: str) -> None:
+    runs = [Replica(seed=s, split="a", strength=0.0) for s in range(3)]
+    found = [
+        dict(train(tiny(SPARSE), MODELS[model], method, runs, Protocol(max_epochs=EPOCHS), keep_weights=True))
+        for method in (Method.preset("paper"), Method())
+    ]
+    for number in range(len(runs)):
+        for name, weight in found[0][number].weights.items():
+            assert torch.equal(weight, found[1][number].weights[name]), name

@@ -13,8 +13,9 @@ from propreg.engine.dropout import Masks
 from propreg.engine.kernels import judge
 from propreg.engine.kernels.passes import passes
 from propreg.engine.kernels.regularised import regularised
-from propreg.engine.losses import Targets, cross_entropy
+from propreg.engine.losses import cross_entropy
 from propreg.engine.sparse import Matrix
+from propreg.engine.targets import Targets
 
 NODES, REPLICAS, HIDDEN = 13, 2, 32
 

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from propreg.engine.kernels.agreement import cross_entropies
 from propreg.engine.kernels.spmm import multiply
-from propreg.engine.losses import Targets
+from propreg.engine.regularised import add_at
 from propreg.engine.sparse import Matrix
+from propreg.engine.targets import Targets
 
 
 def regularised(
@@ -44,10 +45,7 @@ class _Regularised(torch.autograd.Function):
         z, source = trained[..., :width], trained[..., -width:]
         to_z, to_propagated = (z.new_empty(z.shape) for _ in range(2))
         term = cross_entropies(matrix, z, source, weights, to_z, to_propagated)
-        log_p = targets.log_probabilities(z)
-        classes, counted = targets.classes.unsqueeze(-1), targets.weights.unsqueeze(-1)
-        entropy = -(log_p.gather(-1, classes) * counted).sum((1, 2))
-        slope = (log_p.exp_() * counted).scatter_add_(-1, classes, -counted)  # at the training nodes' logits
+        entropy, slope = targets.entropy_and_slopes(z)
         ctx.save_for_backward(to_z, to_propagated, slope, targets.nodes)
         ctx.matrix, ctx.count = matrix, count
         return entropy, term
@@ -64,6 +62,5 @@ class _Regularised(torch.autograd.Function):
             mine = grad[..., :width]
             torch.mul(to_z, by_term.view(-1, 1, 1), out=mine)
             multiply(pattern, values, to_propagated, True, scale=by_term, into=grad[..., width:])
-        # A node that fills up a short row of targets has no slope, so that it may be there twice.
-        mine.scatter_add_(1, nodes.unsqueeze(-1).expand_as(slope), slope * by_entropy.view(-1, 1, 1))
+        add_at(mine, nodes, slope * by_entropy.view(-1, 1, 1))
         return grad, None, None, None, None
