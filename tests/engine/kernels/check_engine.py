@@ -54,10 +54,24 @@ def results(model: Model, method: Method, share: float) -> list[Result]:
         ("three layers, input dropped", Method.preset("paper"), SPARSE),
         ("mlp", Method.preset("paper"), DENSE),
         ("mlp", Method.preset("paper"), HALF_DENSE),
+        ("mlp", Method.preset("reference"), SPARSE),
+        ("gcn", Method("laplacian"), SPARSE),
+        ("gcn", Method("preg", phi="kl", second_pass=True), SPARSE),
         ("gat", Method(), DENSE),
         ("gat", Method(), HALF_DENSE),
     ],
-    ids=["dense gcn", "gcn", "three layers", "dense mlp", "half-dense mlp", "dense gat", "half-dense gat"],
+    ids=[
+        "dense gcn",
+        "gcn",
+        "three layers",
+        "dense mlp",
+        "half-dense mlp",
+        "mlp",
+        "laplacian",
+        "kl",
+        "dense gat",
+        "half-dense gat",
+    ],  # fmt: skip
 )
 def test_two_epochs(model: str, method: Method, share: float) -> None:
     assert (tiny(share).features.dense is not None) == (share != SPARSE)
