@@ -71,7 +71,7 @@ def results(model: Model, method: Method, share: float) -> list[Result]:
         "kl",
         "dense gat",
         "half-dense gat",
-    ],  # fmt: skip
+    ],
 )
 def test_two_epochs(model: str, method: Method, share: float) -> None:
     assert (tiny(share).features.dense is not None) == (share != SPARSE)
