@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from engine.graphs import problem, sample, unweighted
 from propreg.engine import Model, Replica
 from propreg.engine.problem import graph_digest
+from propreg.engine.state import initial
 from propreg.engine.streams import generator, glorot, mask_keys, stream_key
 
 RUN = Replica(seed=3, split="a")
@@ -115,3 +117,23 @@ def test_the_digest_follows_the_graph() -> None:
     named = replace(graph, digests={"edges": "1", "labels": "2"})
     turned = replace(graph, digests={"labels": "2", "edges": "1"})
     assert graph_digest(named) == graph_digest(turned) != graph_digest(graph)
+
+
+def test_runs_that_differ_in_strength_start_alike() -> None:
+    known, model = problem(), Model("gcn", hidden=8)
+    runs = [Replica(0, "a", 0.1), Replica(1, "a", 0.1), Replica(0, "a", 0.5), Replica(0, "b", 0.1)]
+    found = initial(known, known.network(model), model, runs)
+    for name, weight in known.network(model).weights().items():
+        mine = found[name]
+        assert mine.is_leaf
+        assert mine.requires_grad
+        assert mine.shape == (len(runs), *weight.shape)
+        if weight.fans is None:
+            assert not mine.any()
+            continue
+        assert torch.equal(mine[0], mine[2])
+        for run, values in zip(runs, mine, strict=True):
+            expected = glorot(stream_key(known.digest, run, model, name), *weight.fans, weight.shape)
+            assert torch.equal(values, torch.from_numpy(expected).to(values.dtype))
+        assert not torch.equal(mine[0], mine[1])
+        assert not torch.equal(mine[0], mine[3])

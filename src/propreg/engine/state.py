@@ -129,15 +129,24 @@ def begin(problem: Problem, network: Network, model: Model, replicas: Sequence[R
 
 
 def initial(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica]) -> Parameters:
-    """The weights that the runs start from, [R, …]: drawn in float64 from each run's own stream."""
+    """The weights that the runs start from, [R, …]: drawn in float64 from each run's own stream.
+
+    Runs that differ in strength or method have the same: they are drawn once and copied.
+    """
     parameters = {}
     for name, weight in network.weights().items():
-        values = np.zeros((len(replicas), *weight.shape))
-        if weight.fans is not None:
-            for i, replica in enumerate(replicas):
-                values[i] = glorot(stream_key(problem.digest, replica, model, name), *weight.fans, weight.shape)
-        tensor = torch.from_numpy(values).to(problem.dtype)
-        parameters[name] = tensor.to(problem.device).requires_grad_()
+        if weight.fans is None:
+            zeros = torch.zeros(len(replicas), *weight.shape, dtype=problem.dtype, device=problem.device)
+            parameters[name] = zeros.requires_grad_()
+            continue
+        keys = [stream_key(problem.digest, replica, model, name) for replica in replicas]
+        number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        values = np.empty((len(number), *weight.shape))
+        for key, i in number.items():
+            values[i] = glorot(key, *weight.fans, weight.shape)
+        drawn = torch.from_numpy(values).to(problem.dtype).to(problem.device)
+        place = torch.tensor([number[key] for key in keys], device=problem.device)
+        parameters[name] = drawn[place].requires_grad_()
     return parameters
 
 
