@@ -28,7 +28,7 @@ GCN = Model("gcn")
 GAT = Model("gat", hidden=16, input_dropout=0.6, attention_dropout=0.6)
 PLANETOID = ("cora", "citeseer", "pubmed")
 CPU_ROUNDS = 5
-MOST_DRAWN = 300_000_000  # initial weights, which the host draws one by one
+MOST_DRAWN = 300_000_000  # initial weights, which the host draws for each seed
 ROUNDS, ROUNDS_TAKE = (9, 199), 20.0  # at least and at most, and the seconds after which they may end
 
 

@@ -1,7 +1,8 @@
 """The networks, written replica-first: every tensor begins with the replica axis [R, …].
 
 A model is its parameters' shapes and two functions. ``begin`` is the part of a forward pass that no dropout touches:
-the same for both training passes and for the evaluation, so it is computed once an epoch. ``finish`` is the rest.
+the same for both training passes and for the evaluation, so it is computed once an epoch. ``finish`` is the rest. Where
+a model can do the rest of all passes at once, it has ``finish_all``.
 """
 
 import itertools

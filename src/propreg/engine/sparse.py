@@ -39,7 +39,7 @@ class Pattern:
     def multiply(self, values: Tensor, x: Tensor, transposed: bool, onto: Tensor | None = None) -> Tensor:
         """The bare product; ``values`` are [nnz] or [R, nnz] in the order of rows (of columns, if transposed).
 
-        ``onto`` [R, N, W] is what it is added to, and overwritten.
+        ``onto`` [R, N, W] is what it is added to; it may be overwritten.
         """
         if kernels.usable(values, x):
             from propreg.engine.kernels import spmm
@@ -90,7 +90,7 @@ class Matrix:
         return product
 
     def multiply(self, x: Tensor, transposed: bool, onto: Tensor | None = None) -> Tensor:
-        """The bare product; added to ``onto`` [R, N, W], which is overwritten, where that is given."""
+        """The bare product; added to ``onto`` [R, N, W], which may be overwritten, where that is given."""
         values = self.values_across if transposed else self.values
         if kernels.usable(values, x) or not _in_bags(x):
             return self.pattern.multiply(values, x, transposed, onto)

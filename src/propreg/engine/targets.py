@@ -26,7 +26,7 @@ class Targets:
     def entropy_and_slopes(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Mean cross entropy [R] of logits [R, N, C], and its gradient at the training nodes' [R, T, C].
 
-        To the last bit those of :func:`propreg.engine.losses.cross_entropy`: a strength of 0 is the plain run.
+        To the last bit those of :func:`propreg.engine.losses.cross_entropy`, so that strength 0 can be the plain run.
         """
         log_p, classes = self.log_probabilities(z), self.classes.unsqueeze(-1)
         entropy = -(log_p.gather(-1, classes).squeeze(-1) * self.weights).sum(-1)

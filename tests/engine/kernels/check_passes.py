@@ -76,6 +76,31 @@ def test_one_gradient_of_both_losses(count: int, classes: int, dtype: torch.dtyp
 def test_right_is_argmax(classes: int, beside: int) -> None:
     logits = numbers(REPLICAS, 1500, beside + classes).mul(2).round()[..., beside:]  # with many ties
     logits[0, 3, -1], logits[1, 5] = torch.nan, -torch.inf
+    logits[0, 4, 0], logits[0, 4, -1] = torch.inf, torch.nan
     y = torch.arange(1500, device=DEVICE) % classes
     y[7] = -1
     assert torch.equal(judge.right(logits, y), logits.argmax(-1) == y)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 1, 0)], ids=str)
+def test_logits_in_any_order_of_memory(order: tuple[int, int, int]) -> None:
+    """As modules of the caller's own may give them, through vmap."""
+    back = [order.index(i) for i in range(3)]
+    shape = (REPLICAS, NODES, 3)
+    z = numbers(*(shape[i] for i in order)).permute(back)
+    assert z.shape == shape
+    y = torch.arange(NODES, device=DEVICE) % 3
+    assert torch.equal(judge.right(z, y), z.argmax(-1) == y)
+    known, z = matrix(NODES, NODES, torch.float32), z.detach().requires_grad_()
+    nodes = torch.tensor([[1, 4], [2, 0]], device=DEVICE)
+    targets = Targets(nodes, nodes % 3, torch.full((2, 2), 0.5, device=DEVICE))
+    weights = numbers(NODES, seed=8).abs()
+    check_twins(
+        lambda: torch.stack(regularised(known, z, 1, weights, targets)), lambda: loss(known, z, 1, weights, targets), z
+    )
+
+
+def test_one_node() -> None:
+    z = torch.empty_strided((REPLICAS, 1, 3), (3, 100, 1), device=DEVICE).copy_(numbers(REPLICAS, 1, 3))
+    y = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    assert torch.equal(judge.right(z, y), z.argmax(-1) == y)

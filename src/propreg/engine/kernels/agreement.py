@@ -15,6 +15,7 @@ from torch import Tensor
 
 from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.pitch import in_rows
 from propreg.engine.kernels.segments import WHOLE, pairs, segments
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
@@ -28,8 +29,8 @@ def agreement(matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor) -> Ten
     Shape:
         z, source [R, N, C], weights [N] or [R, N] → [R].
     """
-    other = None if source is z else source.contiguous()
-    value: Tensor = _Agreement.apply(z.contiguous(), other, weights.contiguous(), matrix)
+    other = None if source is z else in_rows(source)
+    value: Tensor = _Agreement.apply(in_rows(z), other, weights.contiguous(), matrix)
     return value
 
 
@@ -37,7 +38,7 @@ class _Agreement(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, source: Tensor | None, weights: Tensor, matrix: Matrix) -> Tensor:
         need_z, need_source = ctx.needs_input_grad[0], ctx.needs_input_grad[0 if source is None else 1]
-        to_z, to_propagated = (torch.empty_like(z) if need else None for need in (need_z, need_source))
+        to_z, to_propagated = (z.new_empty(z.shape) if need else None for need in (need_z, need_source))
         sums = cross_entropies(matrix, z, z if source is None else source, weights, to_z, to_propagated)
         ctx.matrix, ctx.one_pass = matrix, source is None
         ctx.save_for_backward(to_z, to_propagated)

@@ -110,7 +110,8 @@ def forward(
             h, h if bias is None else bias, w, out, *_pointers(masks, h, keys), num_rows,
             PASSES=passes, WHOLE=int(whole_first), HIDDEN=hidden, WIDTH=w.shape[2],
             COLUMNS=power_of_two(w.shape[2], least=8), ROWS=rows, INNER=_inner(hidden, 64 if hidden <= 64 else 32),
-            ELU=bias is not None, DROP=masks is not None, num_warps=4, **LAUNCH,
+            ELU=bias is not None, DROP=masks is not None, PRECISION="ieee" if torch.version.hip else "tf32x3",
+            num_warps=4, **LAUNCH,
         )  # fmt: skip
     return out
 
@@ -189,7 +190,7 @@ def _keys(keys, number):
 def _forward(
     h, bias, w, out, keys, leasts, scale, num_rows,
     PASSES: tl.constexpr, WHOLE: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr,
+    ROWS: tl.constexpr, INNER: tl.constexpr, ELU: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -219,7 +220,7 @@ def _forward(
                 seen = tl.where(_kept(row, first, k1, k2, least, HIDDEN, INNER), seen, 0.0)
             inner = first + tl.arange(0, INNER)
             weight = tl.load(w + inner[:, None] * WIDTH + column[None, :], there, other=0.0)
-            sums = tl.dot(seen, weight, sums, input_precision="tf32x3", out_dtype=h.dtype.element_ty)
+            sums = tl.dot(seen, weight, sums, input_precision=PRECISION, out_dtype=h.dtype.element_ty)
         if number >= WHOLE:
             sums *= factor
         place = row[:, None] * (PASSES * WIDTH) + number * WIDTH + column[None, :]

@@ -8,18 +8,20 @@ import torch
 from torch import Tensor
 
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.pitch import in_rows
 
 
 def right(logits: Tensor, y: Tensor) -> Tensor:
     """Whether the largest logit is the class, the first of equal ones; a logit that is NaN counts as the largest.
 
     Args:
-        logits: May be some columns of a contiguous tensor.
+        logits: Without a copy if they are some columns of a contiguous tensor.
         y: The classes.
 
     Shape:
         logits [R, N, C], y [N] → bool [R, N].
     """
+    logits = in_rows(logits)
     replicas, nodes, classes = logits.shape
     out = torch.empty(replicas, nodes, dtype=torch.uint8, device=logits.device)
     columns = power_of_two(classes, least=2)
@@ -42,6 +44,6 @@ def _right(
     real = row < num_rows
     place = (replica * num_rows + row)[:, None] * PITCH + column
     tile = tl.load(logits + place, real[:, None] & (column < WIDTH), other=float("-inf"))
-    tile = tl.where(tile == tile, tile, float("inf"))  # noqa: PLR0124  (it is not where it is NaN)
-    best = tl.argmax(tile, 1)
+    broken = tl.where(tile == tile, 0, 1)  # noqa: PLR0124  (it is not where it is NaN)
+    best = tl.where(tl.max(broken, 1) > 0, tl.argmax(broken, 1), tl.argmax(tile, 1))
     tl.store(out + replica * num_rows + row, (best == tl.load(y + row, real, other=-1)).to(tl.uint8), real)

@@ -48,11 +48,14 @@ class _Passes(torch.autograd.Function):
         out = out.add_(wide.unsqueeze(1)) if matrix is None else _spread(matrix, out, wide)
         evaluated, trained = out[..., :classes], out[..., classes:]
         ctx.mark_non_differentiable(evaluated)
+        ctx.set_materialize_grads(False)  # no zeros for the evaluation
         return evaluated, trained
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         h, w, keys = ctx.saved_tensors
+        if grads[1] is None:
+            return None, None, None, None, None, None
         grad = grads[1].contiguous()
         to_bias = grad.sum(1).view(len(h), keys.shape[1], -1).sum(1)
         if ctx.matrix is not None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from propreg.engine.kernels.agreement import cross_entropies
+from propreg.engine.kernels.pitch import in_rows
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.regularised import add_at
 from propreg.engine.sparse import Matrix
@@ -23,8 +24,8 @@ def regularised(
 
     Args:
         matrix: What propagates.
-        trained: The logits z of one training pass, which are also the source, or those of two: z, then the source. May
-            be some columns of a contiguous tensor.
+        trained: The logits z of one training pass, which are also the source, or those of two: z, then the source.
+            Without a copy if they are some columns of a contiguous tensor.
         count: How many passes there are.
         weights: How much each node counts for P-reg.
         targets: The training nodes.
@@ -32,7 +33,7 @@ def regularised(
     Shape:
         trained [R, N, count · C], weights [N] or [R, N] → [R], [R].
     """
-    entropy, term = _Regularised.apply(trained, count, weights.contiguous(), targets, matrix)  # type: ignore[no-untyped-call]
+    entropy, term = _Regularised.apply(in_rows(trained), count, weights.contiguous(), targets, matrix)  # type: ignore[no-untyped-call]
     return entropy, term
 
 
