@@ -180,7 +180,7 @@ def bytes_that_move(data: Problem, model: Model) -> float:
     twenty times.
     """
     nodes, classes = data.num_nodes, data.num_classes
-    layers, width = (10, model.hidden) if model.name == "gcn" else (24, model.hidden * model.heads)
+    layers, width = 10 if model.name == "gcn" else 24, model.width
     return 4.0 * (layers * nodes * width + 8 * int(data.features.shape[1]) * width + 20 * nodes * classes)
 
 
@@ -231,8 +231,7 @@ def memory(name: str) -> list[Record]:
 def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
     free, _ = torch.cuda.mem_get_info()
     most = int(0.7 * free / bytes_per_replica(data, model, method))
-    width = model.hidden * (model.heads if model.name == "gat" else 1)
-    most = min(most, MOST_DRAWN // (int(data.features.shape[1]) * width))
+    most = min(most, MOST_DRAWN // (int(data.features.shape[1]) * model.width))
     wanted = (16, 64, 256) if quick else (64, 128, 256, 512, 1024, 2048)
     return [size for size in wanted if size <= most][-2:] or [most]
 

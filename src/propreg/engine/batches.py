@@ -86,7 +86,7 @@ def train_all(
 def replicas_that_fit(problem: Problem, model: Model, method: Method) -> int:
     """How many replicas to train at a time: by memory on a GPU, by cache on a CPU."""
     if problem.device.type != "cuda":
-        width = model.hidden * (model.heads if model.name == "gat" else 1)
+        width = model.width
         slab = problem.num_nodes * width * torch.finfo(problem.dtype).bits // 8
         return max(1, min(CPU_GROUP, CPU_CACHE // slab))
     free, _ = torch.cuda.mem_get_info(problem.device)

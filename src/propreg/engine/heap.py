@@ -13,7 +13,7 @@ def keep_freed_memory() -> None:
 
     It keeps twice as much as the largest block that it has seen come and go, so one is shown to it, once per process:
     memory that nobody touches. No setting is changed. With 33 MB it keeps 67; an epoch on Cora, in which nothing is
-    larger than 3 MB, otherwise takes 1,000 to 2,000 pages anew, and 5 to 40 % longer on two cores. Where the C library
-    is another, nothing happens.
+    larger than 3 MB, otherwise takes up to 2,300 pages anew, for up to a third of its time. Where the C library is
+    another, nothing happens.
     """
     torch.empty(ONCE, dtype=torch.uint8, device="cpu")

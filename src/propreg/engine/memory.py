@@ -9,7 +9,7 @@ from propreg.engine.spec import Method, Model
 def bytes_per_replica(problem: Problem, model: Model, method: Method) -> int:
     """An estimate of what one more replica adds to the peak: parameters with their optimiser, and activations."""
     nodes, classes = problem.num_nodes, problem.num_classes
-    width = model.hidden * (model.heads if model.name == "gat" else 1)
+    width = model.width
     inner = (model.layers - 2) * width * (width + 1) if model.name in ("gcn", "mlp") else 0
     parameters = problem.features.shape[1] * width + inner + width * classes * max(model.out_heads, 1)
     passes = 2 if method.second_pass else 1

@@ -81,11 +81,10 @@ class Layers:
         masks = [m for m in (draw("hidden1") for draw in draws) if m is not None]
         if begun is None or self.spec.layers > 2 or len(masks) < len(draws) or not kernels.usable(begun, p["w1"]):
             return None
-        from propreg.engine.kernels import dropped_linear, passes
+        from propreg.engine.kernels.dropped_linear import fused
+        from propreg.engine.kernels.passes import passes
 
-        if not dropped_linear.fused(begun, p["w1"]):
-            return None
-        return passes.passes(self.adjacency, begun, p["w1"], p["b1"], masks)
+        return passes(self.adjacency, begun, p["w1"], p["b1"], masks) if fused(begun, p["w1"]) else None
 
     def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
         if masks is None and (self.fold or self.adjacency is None):

@@ -31,6 +31,11 @@ class Model:
     steps: int = 10
     teleport: float = 0.1
 
+    @property
+    def width(self) -> int:
+        """The columns of a hidden layer, those of all heads of a GAT."""
+        return self.hidden * (self.heads if self.name == "gat" else 1)
+
     def identity(self) -> dict[str, Any]:
         """The settings that random streams depend on: the architecture, not the dropout rates."""
         mine = asdict(self)

@@ -75,7 +75,7 @@ def _shared(cell: Cell) -> tuple[object, ...]:
 
 def cost_of(cell: Cell) -> float:
     graph, model = NODE_SETS[cell.dataset], cell.model
-    width = model.hidden * (model.heads if model.name == "gat" else 1)
+    width = model.width
     passes = 2 if cell.method.second_pass else 1
     propagated = 0 if model.name == "mlp" else 2 * graph.edges
     each = graph.nodes * width * (4 if model.name == "gat" else 1) + propagated * (width + graph.classes)

@@ -47,9 +47,8 @@ def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     # warps, or rows in an order in which neighbours share columns, gain nothing or lose.
     if columns > 32:
         if work.num_inner < work.num_rows and mean < LONG:
-            return Tile(
-                4, 2, columns, 1, replicas=2
-            )  # of a small matrix in the cache the indices cost most: share them
+            # A small matrix is in the cache: the indices cost most, and two replicas share them.
+            return Tile(4, 2, columns, 1, replicas=2)
         return Tile(4, 2, columns, 1) if mean < SHORT else Tile(2, 4, columns, 1)
     # Four entries at once whatever the width: the logits of one pass have the same bits alone and beside others.
     return Tile(16, 4, columns, 1) if columns <= 16 and mean < 8 else Tile(8, 4, columns, 1)
