@@ -32,7 +32,7 @@ def test_one_pass(classes: int, dtype: torch.dtype, near: float, own: bool) -> N
     known = matrix(NODES, NODES, dtype)
     z = (3 * numbers(REPLICAS, NODES, classes, dtype=dtype, seed=1)).requires_grad_()
     weights = numbers(*((REPLICAS, NODES) if own else (NODES,)), dtype=dtype, seed=8).abs()
-    both = regularised(known, z, 1, weights, targets(classes, dtype))
+    both = regularised(known, z.unsqueeze(2), weights, targets(classes, dtype))
     assert both is not None
     apart = cross_entropy(z, targets(classes, dtype)), agreement(known, z, z, weights)
     push = numbers(2, REPLICAS, dtype=dtype, seed=9)
@@ -43,9 +43,9 @@ def test_one_pass(classes: int, dtype: torch.dtype, near: float, own: bool) -> N
 
 @CPU_ONLY
 def test_two_passes_stay_apart() -> None:
-    trained = numbers(REPLICAS, NODES, 6, dtype=torch.float64)
+    trained = numbers(REPLICAS, NODES, 2, 3, dtype=torch.float64)
     known = matrix(NODES, NODES, torch.float64)
-    assert regularised(known, trained, 2, trained[0, :, 0].abs(), targets(3, torch.float64)) is None
+    assert regularised(known, trained, trained[0, :, 0, 0].abs(), targets(3, torch.float64)) is None
 
 
 @CPU_ONLY

@@ -80,14 +80,29 @@ def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool
     return z
 
 
-def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None) -> Tensor:
-    """Dropout of elu(h + bias) for h [R, N, H] and bias [R, H], times w [R, H, C]."""
+def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None, row: int | None = None) -> Tensor:
+    """Dropout of elu(h + bias) for h [R, N, H] and bias [R, H], times w [R, H, C].
+
+    ``row`` is the length of the output's rows, filled up with zeros in front: what :func:`row_for` says, or None.
+    """
     if kernels.usable(h, bias, w):
         from propreg.engine.kernels import dropped_linear as kernel
 
         if kernel.fused(h, w):
-            return kernel.elu_linear(h, bias, w, masks)
+            return kernel.elu_linear(h, bias, w, masks, row)
+    if row is not None:
+        raise ValueError("only the kernels fill rows up: ask row_for first.")
     return dropped_linear(elu(h + bias.unsqueeze(1)), w, masks)
+
+
+def row_for(h: Tensor, w: Tensor) -> int | None:
+    """The length of rows of h w that are fast to gather, where there are kernels for that; else None."""
+    if not kernels.usable(h, w):
+        return None
+    from propreg.engine.kernels.dropped_linear import fused
+    from propreg.engine.kernels.pitch import slot_for
+
+    return slot_for(w.shape[2]) if fused(h, w) else None
 
 
 class _DroppedLinear(torch.autograd.Function):

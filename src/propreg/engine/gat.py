@@ -2,10 +2,11 @@
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from propreg.engine import kernels
 from propreg.engine.attention import attend
-from propreg.engine.dropout import elu_linear
+from propreg.engine.dropout import elu_linear, row_for
 from propreg.engine.features import Features
 from propreg.engine.models import Draw, Parameters, Weight
 from propreg.engine.sparse import Pattern
@@ -43,8 +44,13 @@ class Gat:
         s = self.spec
         h = self.features(p["w0"], draw("input")) if begun is None else begun
         h = self._attention(h, p["source0"], p["target0"], draw, "attention0")
-        h = elu_linear(h.flatten(2), p["b0"], p["w1"], draw("hidden1"))
-        z = self._attention(h, p["source1"], p["target1"], draw, "attention1")
+        h, source, target = h.flatten(2), p["source1"], p["target1"]
+        # The rows of one output head are filled up with zeros where that makes them faster to gather.
+        width = row_for(h, p["w1"]) if s.out_heads == 1 else None
+        h = elu_linear(h, p["b0"], p["w1"], draw("hidden1"), width)
+        if width is not None:
+            source, target = (pad(vector, (width - self.classes, 0)) for vector in (source, target))
+        z = self._attention(h, source, target, draw, "attention1")[..., -self.classes :]
         return (z.mean(2) if s.out_heads > 1 else z.squeeze(2)) + p["b1"].unsqueeze(1)
 
     def _attention(self, h: Tensor, source: Tensor, target: Tensor, draw: Draw, place: str) -> Tensor:

@@ -48,13 +48,13 @@ class Regulariser:
         raise ValueError(f"{self.method.name} has no term of its own.")
 
     def beside_cross_entropy(
-        self, trained: Tensor, count: int, counted: Tensor | None, targets: Targets
+        self, trained: Tensor, counted: Tensor | None, targets: Targets
     ) -> tuple[Tensor, Tensor] | None:
-        """Cross entropy and :meth:`value` at once, of ``count`` passes side by side; None if not to be had."""
+        """Cross entropy and :meth:`value` at once, of one pass or two [R, N, passes, C]; None if not to be had."""
         method, matrix, connected = self.method, self.adjacency, self.connected
         if matrix is None or connected is None or (method.name, method.phi, method.detach) != _COMMON:
             return None
-        both = regularised(matrix, trained, count, self._weights(connected, counted), targets)
+        both = regularised(matrix, trained, self._weights(connected, counted), targets)
         return None if both is None else (both[0], self._hinged(both[1]))
 
     def _preg(self, z: Tensor, source: Tensor, counted: Tensor | None) -> Tensor:

@@ -77,7 +77,7 @@ class Layers:
         return h
 
     def finish_all(self, p: Parameters, begun: Tensor | None, draws: Sequence[Draw]) -> tuple[Tensor, Tensor] | None:
-        """The evaluation and all training passes at once, side by side, where there are kernels for it; else None."""
+        """The evaluation [R, N, C] and all training passes [R, N, passes, C] at once, where kernels can; else None."""
         masks = [m for m in (draw("hidden1") for draw in draws) if m is not None]
         if begun is None or self.spec.layers > 2 or len(masks) < len(draws) or not kernels.usable(begun, p["w1"]):
             return None

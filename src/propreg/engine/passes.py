@@ -37,7 +37,6 @@ class Passes:
     def __init__(self, network: Network, method: Method, state: State, begun: Tensor | None) -> None:
         self.network, self.p, self.begun = network, state.parameters, begun
         self.draws = [Drawn(state, number) for number in range(2 if method.second_pass else 1)]
-        self.count = len(self.draws)
         finish_all = getattr(network, "finish_all", None)
         self._at_once: tuple[Tensor, Tensor] | None = finish_all(self.p, begun, self.draws) if finish_all else None
         self._each: list[Tensor] = []
@@ -50,17 +49,14 @@ class Passes:
         return self.network.finish(self.p, self.begun, nothing_dropped)
 
     def together(self) -> Tensor | None:
-        """Those of all training passes side by side [R, N, count · C], where they are; else None."""
+        """Those of all training passes [R, N, passes, C], where they are at hand; else None."""
         if self._at_once is not None:
             return self._at_once[1]
-        return self._trained()[0] if self.count == 1 else None
+        return self._trained()[0].unsqueeze(2) if len(self.draws) == 1 else None
 
     def each(self) -> tuple[Tensor, Tensor]:
         """Those of the training pass, and those that P-reg propagates: of a second pass, or the same. [R, N, C]."""
-        if self._at_once is not None and self.count > 1:
-            z, source = self._at_once[1].chunk(2, -1)
-            return z, source
-        each = self._trained() if self._at_once is None else [self._at_once[1]]
+        each = self._trained() if self._at_once is None else self._at_once[1].unbind(2)
         return each[0], each[-1]
 
     def _trained(self) -> list[Tensor]:

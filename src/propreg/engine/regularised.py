@@ -15,28 +15,25 @@ from propreg.engine.sparse import Matrix
 from propreg.engine.targets import Targets
 
 
-def regularised(
-    matrix: Matrix, trained: Tensor, count: int, weights: Tensor, targets: Targets
-) -> tuple[Tensor, Tensor] | None:
+def regularised(matrix: Matrix, trained: Tensor, weights: Tensor, targets: Targets) -> tuple[Tensor, Tensor] | None:
     """``cross_entropy(z, targets)`` and ``agreement(matrix, z, source, weights)``; None for two passes without kernels.
 
     Args:
         matrix: What propagates.
         trained: The logits z of one training pass, which are also the source, or those of two: z, then the source.
-        count: How many passes there are.
         weights: How much each node counts for P-reg.
         targets: The training nodes.
 
     Shape:
-        trained [R, N, count · C], weights [N] or [R, N] → [R], [R].
+        trained [R, N, passes, C], weights [N] or [R, N] → [R], [R].
     """
-    if kernels.usable(trained, weights) and trained.shape[2] <= count * WIDEST:
+    if kernels.usable(trained, weights) and trained.shape[3] <= WIDEST:
         from propreg.engine.kernels import regularised as kernel
 
-        return kernel.regularised(matrix, trained, count, weights, targets)
-    if count > 1:
+        return kernel.regularised(matrix, trained, weights, targets)
+    if trained.shape[2] > 1:
         return None
-    entropy, term = _OnePass.apply(trained, weights, targets, matrix)  # type: ignore[no-untyped-call]
+    entropy, term = _OnePass.apply(trained.squeeze(2), weights, targets, matrix)  # type: ignore[no-untyped-call]
     return entropy, term
 
 

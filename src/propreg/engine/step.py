@@ -36,7 +36,7 @@ def _loss(regulariser: Regulariser | None, method: Method, state: State, logits:
     targets, strength = state.targets, state.current
     together = logits.together()
     if regulariser is not None and together is not None:
-        both = regulariser.beside_cross_entropy(together, logits.count, state.counted, targets)
+        both = regulariser.beside_cross_entropy(together, state.counted, targets)
         if both is not None:
             return both[0] + strength * both[1]
     z, source = logits.each()

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from engine.kernels.cases import numbers, pattern
-from propreg.engine.kernels.segments import BUCKET, CUT, WHOLE, Segments, pairs, segments
+from propreg.engine.kernels import segments as module
+from propreg.engine.kernels.segments import BUCKET, CUT, WHOLE, Segments, pairs, segments, without
 
 
 def counts(work: Segments) -> list[list[int]]:
@@ -38,6 +39,21 @@ def test_rows_that_were_cut_have_numbered_parts() -> None:
         assert int(mine.sum()) == int((work.owner == row).sum()) == last - first
     whole = ~parts
     assert torch.equal(work.row[whole], work.owner[whole])
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_rows_left_out_have_parts_after_all_others(transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CUT", 3)
+    known, apart = pattern(20, 30), torch.tensor([4, 0, 7])
+    whole, work = segments(known, transposed), without(known, transposed, apart, 5)
+    assert counts(work) == [[] if row in (4, 0, 7) else entries for row, entries in enumerate(counts(whole))]
+    assert work.long_row[-3:].tolist() == [4, 0, 7]
+    others = work.long_row[:-3].tolist()
+    assert others == [row for row in whole.long_row.tolist() if row not in (4, 0, 7)]
+    assert work.long_start[-4:].tolist() == [work.num_parts - left for left in (15, 10, 5, 0)]
+    parts = work.row >= work.num_rows
+    assert sorted((work.row[parts] - work.num_rows).tolist()) == list(range(work.num_parts - 15))
+    assert work.longest == whole.longest  # pairs are padded by it, and both take the same
 
 
 def test_segments_are_ordered_by_length() -> None:

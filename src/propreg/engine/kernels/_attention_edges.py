@@ -19,7 +19,7 @@ from propreg.engine.kernels._triton import jit, tl
 def edge_weights(
     own, others, logs, shares, inverses, deltas, inner, place, rows, owners, starts, stops, weights,
     totals, total_parts, keys, leasts, scale, num_segments, num_rows, num_inner, nnz, num_parts,
-    HEADS: tl.constexpr, PADDED: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr, PADDED: tl.constexpr, STRIDE: tl.constexpr, SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr,
     SLOPE: tl.constexpr, DROP: tl.constexpr, ACROSS: tl.constexpr,
 ):  # fmt: skip
     """The coefficients of each segment's edges and heads, 0 where dropped.
@@ -27,7 +27,8 @@ def edge_weights(
     Along rows ``own`` is the row's score, and where a segment is a whole row, its softmax's ``logs`` and ``shares`` are
     computed here too, and by its ``inverses`` the coefficients are still to be multiplied; of rows that were cut the
     logs are read. ACROSS, along columns, ``logs`` are the other end's, and the gradient to the score that needs no
-    gather, −Σ α leaky' δ over all edges, dropped or not, is summed beside it.
+    gather, −Σ α leaky' δ over all edges, dropped or not, is summed beside it. What is gathered lies STRIDE numbers
+    apart.
     """
     replica = tl.program_id(1).to(tl.int64)
     first = tl.program_id(0) * SEGMENTS
@@ -40,7 +41,7 @@ def edge_weights(
     at = replica * num_rows * HEADS + mine
     score_own = tl.load(own + at, there, other=0.0)[:, None, :]
     row = tl.load(rows + segment, real, other=0)[:, None]
-    others += replica * num_inner * HEADS
+    others += replica * num_inner * (HEADS * STRIDE)
     longest = longest_of(starts, stops, first, num_segments)
     log = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
     if not ACROSS:
@@ -51,7 +52,7 @@ def edge_weights(
             inside = entry < stop[:, None]
             other = tl.load(inner + entry, inside, other=0)
             within = inside[:, :, None] & (head < HEADS)[None, None, :]
-            spot = other[:, :, None] * HEADS + head[None, None, :]
+            spot = (other[:, :, None] * HEADS + head[None, None, :]) * STRIDE
             top = tl.maximum(top, tl.load(others + spot, within, other=-1e30))
             entry += ENTRIES
         highest = tl.max(top, 1) + tl.load(own + at, there, other=0.0)
@@ -63,14 +64,14 @@ def edge_weights(
         k1, k2, least = mask_settings(keys, leasts, replica)
         factor = tl.load(scale + replica).to(own.dtype.element_ty)
     weights += replica * nnz * HEADS
-    far = replica * num_inner * HEADS
+    far = replica * num_inner * (HEADS * STRIDE)
     sums = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
     positive = tl.zeros([SEGMENTS, ENTRIES, PADDED], own.dtype.element_ty)
     entry = start[:, None] + tl.arange(0, ENTRIES)[None, :]
     for _ in range(0, longest, ENTRIES):
         inside = entry < stop[:, None]
         other = tl.load(inner + entry, inside, other=0)
-        spot = other[:, :, None] * HEADS + head[None, None, :]
+        spot = (other[:, :, None] * HEADS + head[None, None, :]) * STRIDE
         within = inside[:, :, None] & (head < HEADS)[None, None, :]
         score = score_own + tl.load(others + spot, within, other=0.0)
         if ACROSS:

@@ -26,12 +26,12 @@ def random_word(word, k1, k2):
 @jit
 def keep_pair(word, k1, k2, least):
     """Whether elements 2 · word and 2 · word + 1 are kept."""
-    x = random_word(word, k1, k2)
-    return ((x << 16) >> 16) >= least, (x >> 16) >= least
+    x, least = random_word(word, k1, k2), least << 16
+    return (x << 16) >= least, x >= least
 
 
 @jit
 def keep(element, k1, k2, least):
     """Whether single elements are kept."""
     x = random_word(element >> 1, k1, k2)
-    return ((x << (16 - 16 * (element & 1))) >> 16) >= least
+    return (x << (16 - 16 * (element & 1))) >= (least << 16)

@@ -8,14 +8,14 @@ The propagated logits never reach memory. What the backward pass needs is ready 
 # ruff: noqa: N803
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
-from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
-from propreg.engine.kernels.pitch import in_rows
+from propreg.engine.kernels._triton import LAUNCH, jit, tiles, tl
+from propreg.engine.kernels.pitch import in_rows, slot_for, with_columns_before
 from propreg.engine.kernels.segments import WHOLE, pairs, segments
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
@@ -37,40 +37,54 @@ def agreement(matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor) -> Ten
 class _Agreement(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, source: Tensor | None, weights: Tensor, matrix: Matrix) -> Tensor:
-        need_z, need_source = ctx.needs_input_grad[0], ctx.needs_input_grad[0 if source is None else 1]
-        to_z, to_propagated = (z.new_empty(z.shape) if need else None for need in (need_z, need_source))
-        sums = cross_entropies(matrix, z, z if source is None else source, weights, to_z, to_propagated)
-        ctx.matrix, ctx.one_pass = matrix, source is None
-        ctx.save_for_backward(to_z, to_propagated)
+        need = ctx.needs_input_grad[0], ctx.needs_input_grad[0 if source is None else 1]
+        sums, slopes = cross_entropies(matrix, z, z if source is None else source, weights, *need)
+        ctx.matrix, ctx.one_pass, ctx.shift, ctx.width = matrix, source is None, slopes.shift, z.shape[2]
+        ctx.save_for_backward(slopes.to_z, slopes.to_propagated)
         return sums
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
         to_z, to_propagated = ctx.saved_tensors
+        columns = slice(ctx.shift, ctx.shift + ctx.width)
+        scaled = None if to_z is None else to_z[..., columns] * grad.view(-1, 1, 1)
         if to_propagated is None:
-            return None if to_z is None else to_z * grad.view(-1, 1, 1), None, None, None
+            return scaled, None, None, None
         addend = to_z if ctx.one_pass else None
         matrix: Matrix = ctx.matrix
         back = multiply(matrix.pattern, matrix.values_across, to_propagated, True, addend=addend, scale=grad)
-        if ctx.one_pass:
-            return back, None, None, None
-        return None if to_z is None else to_z * grad.view(-1, 1, 1), back, None, None
+        back = back[..., columns]
+        return (back, None, None, None) if ctx.one_pass else (scaled, back, None, None)
+
+
+class Slopes(NamedTuple):
+    """The gradients at 1 where they are wanted, [R, N, slot] with zeros beside the classes, which begin at shift."""
+
+    to_z: Tensor | None
+    to_propagated: Tensor | None
+    shift: int
 
 
 def cross_entropies(
-    matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor, to_z: Tensor | None, to_propagated: Tensor | None
-) -> Tensor:
-    """The value of each replica; the gradients at 1 are written where they are wanted.
+    matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor, need_z: bool = True, need_propagated: bool = True
+) -> tuple[Tensor, Slopes]:
+    """The value of each replica, and its gradients.
 
-    ``z`` and ``source`` may be some columns of a contiguous tensor; the gradients are tensors of their own.
+    ``z`` and ``source`` may be some columns of a contiguous tensor. Where others lie before them, these are gathered
+    too, and come to nothing: rows are then read in whole pieces.
     """
     work = segments(matrix.pattern, False, WHOLE)  # a softmax needs whole rows
-    replicas, _, width = z.shape
-    columns = power_of_two(width, least=4)
-    rows = max(64 // columns, 1)
+    replicas, rows, width = z.shape
+    columns = slot_for(width)
+    wide_z, wide_source, shift = with_columns_before(z, columns), with_columns_before(source, columns), 0
+    if wide_z is not None and wide_source is not None:
+        z, source, shift = wide_z, wide_source, columns - width
+    to_z, to_propagated = (z.new_empty(replicas, rows, columns) if need else None for need in (need_z, need_propagated))
+    slopes = Slopes(to_z, to_propagated, shift)
+    at_a_time = max(64 // columns, 1)
     split = work.num_over_64
     # The few long rows get a program each, of many entries at once; the others go several to a program.
-    bands = [(0, split, 1, 8 * rows), (split, len(work), rows, 8)]
+    bands = [(0, split, 1, 8 * at_a_time), (split, len(work), at_a_time, 8)]
     blocks = [tiles(last - first, at_once) for first, last, at_once, _ in bands]
     parts = z.new_empty(replicas, sum(blocks))
     packed = pairs(work, matrix.values)
@@ -81,21 +95,22 @@ def cross_entropies(
                 z, source, matrix.values if packed is None else packed, work.inner, work.row, work.start, work.stop,
                 weights, z if to_z is None else to_z, z if to_propagated is None else to_propagated, parts,
                 first, last, before, sum(blocks), work.num_rows, work.num_inner,
-                WIDTH=width, Z_PITCH=z.stride(1), SOURCE_PITCH=source.stride(1), SEGMENTS=at_once, ENTRIES=entries,
-                COLUMNS=columns, SHARED=weights.dim() == 1, PACKED=packed is not None, MASKED=width != columns,
-                NEED_Z=to_z is not None, NEED_PROPAGATED=to_propagated is not None, num_warps=1, **LAUNCH,
+                WIDTH=width, SHIFT=shift, Z_PITCH=z.stride(1), SOURCE_PITCH=source.stride(1), SEGMENTS=at_once,
+                ENTRIES=entries, COLUMNS=columns, SHARED=weights.dim() == 1, PACKED=packed is not None,
+                MASKED=width + shift != columns, NEED_Z=to_z is not None, NEED_PROPAGATED=to_propagated is not None,
+                num_warps=1, **LAUNCH,
             )  # fmt: skip
         before += count
-    return parts.sum(1)
+    return parts.sum(1), slopes
 
 
 @jit
 def _agree(
     z, source, values, inner, rows, starts, stops, weights, to_z, to_propagated, parts,
     first, last, before, num_blocks, num_rows, num_inner,
-    WIDTH: tl.constexpr, Z_PITCH: tl.constexpr, SOURCE_PITCH: tl.constexpr, SEGMENTS: tl.constexpr,
-    ENTRIES: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr, PACKED: tl.constexpr, MASKED: tl.constexpr,
-    NEED_Z: tl.constexpr, NEED_PROPAGATED: tl.constexpr,
+    WIDTH: tl.constexpr, SHIFT: tl.constexpr, Z_PITCH: tl.constexpr, SOURCE_PITCH: tl.constexpr,
+    SEGMENTS: tl.constexpr, ENTRIES: tl.constexpr, COLUMNS: tl.constexpr, SHARED: tl.constexpr, PACKED: tl.constexpr,
+    MASKED: tl.constexpr, NEED_Z: tl.constexpr, NEED_PROPAGATED: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
     begin = first + tl.program_id(0) * SEGMENTS
@@ -109,33 +124,34 @@ def _agree(
     if PACKED:
         full = full_of(starts, stops, begin, last, SEGMENTS, ENTRIES)
         propagated = packed_sums(
-            source, columns, columns < WIDTH, values, start, stop, full, longest, SOURCE_PITCH, ENTRIES, MASKED
+            source, columns, columns < SHIFT + WIDTH, values, start, stop, full, longest, SOURCE_PITCH, ENTRIES, MASKED
         )
     else:
         propagated = row_sums(
-            source, columns, columns < WIDTH, values, inner, inner, start, stop, longest, 0, 0, 0,
+            source, columns, columns < SHIFT + WIDTH, values, inner, inner, start, stop, longest, 0, 0, 0,
             SOURCE_PITCH, ENTRIES, False,
         )  # fmt: skip
-    there = real[:, None] & (columns < WIDTH)[None, :]
+    classes = (columns >= SHIFT) & (columns < SHIFT + WIDTH)
     number = replica * num_rows + row[:, None]
-    place = number * WIDTH + columns[None, :]
-    log_q, q = _log_softmax(propagated, columns, WIDTH)
-    _, p = _log_softmax(tl.load(z + number * Z_PITCH + columns[None, :], there, other=0.0), columns, WIDTH)
+    log_q, q = _log_softmax(propagated, classes)
+    there = real[:, None] & classes[None, :]
+    _, p = _log_softmax(tl.load(z + number * Z_PITCH + columns[None, :], there, other=0.0), classes)
     each = -tl.sum(p * log_q, 1)
     if not SHARED:
         weights += replica * num_rows
     weight = tl.load(weights + row, real, other=0.0)
     tl.store(parts + replica * num_blocks + before + tl.program_id(0), tl.sum(tl.where(real, each * weight, 0.0), 0))
+    place = number * COLUMNS + columns[None, :]
     if NEED_Z:
-        tl.store(to_z + place, -p * (log_q + each[:, None]) * weight[:, None], there)
+        tl.store(to_z + place, -p * (log_q + each[:, None]) * weight[:, None], real[:, None])
     if NEED_PROPAGATED:
-        tl.store(to_propagated + place, (q - p) * weight[:, None], there)
+        tl.store(to_propagated + place, (q - p) * weight[:, None], real[:, None])
 
 
 @jit
-def _log_softmax(x, columns, WIDTH: tl.constexpr):
-    """Log-softmax and softmax of the first WIDTH columns; both are 0 in the others."""
-    real = (columns < WIDTH)[None, :]
+def _log_softmax(x, classes):
+    """Log-softmax and softmax of the columns that are classes; both are 0 in the others."""
+    real = classes[None, :]
     low = x - tl.max(tl.where(real, x, float("-inf")), 1)[:, None]
     weight = tl.where(real, tl.exp(low), 0.0)
     total = tl.sum(weight, 1)[:, None]

@@ -26,6 +26,7 @@ from torch.autograd.function import once_differentiable
 from propreg.engine.dropout import Masks
 from propreg.engine.kernels._hash import keep, mask_settings
 from propreg.engine.kernels._triton import LAUNCH, jit, tiles, tl
+from propreg.engine.kernels.column_sums import column_sums
 
 PADDING = 128  # rows and inner dimension come in multiples of it: no load needs a mask
 WIDTHS = (16, 32, 64, 128)
@@ -129,7 +130,7 @@ class _Layer(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         grad = grad.contiguous()
         to_weight = multiply(ctx.x.across, split(grad), None, ctx.masks)
-        return to_weight, grad.sum(1) if ctx.biased else None, None, None
+        return to_weight, column_sums(grad) if ctx.biased else None, None, None
 
 
 def split(x: Tensor, by_rows: bool = False) -> Halves:

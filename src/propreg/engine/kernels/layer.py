@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from propreg.engine.kernels.column_sums import column_sums
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
 
@@ -38,4 +39,4 @@ class _Propagate(torch.autograd.Function):
         to_x = None
         if ctx.needs_input_grad[0]:
             to_x = multiply(ctx.matrix.pattern, ctx.matrix.values_across, passed, True)
-        return to_x, passed.sum(1), None, None, None
+        return to_x, column_sums(passed), None, None, None

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from propreg.engine.dropout import Masks
 from propreg.engine.kernels.dropped_linear import backward, forward
+from propreg.engine.kernels.pitch import filled_up, in_slots
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
 
@@ -28,7 +29,7 @@ def passes(matrix: Matrix | None, h: Tensor, w: Tensor, bias: Tensor, masks: Seq
 
     Shape:
         h [R, N, H], w [R, H, C], bias [R, C] → the evaluation [R, N, C], which has no gradient, and the training passes
-        side by side [R, N, passes · C].
+        [R, N, passes, C]: views of one tensor, in whose rows they stand side by side.
     """
     keys = torch.stack([m.keys for m in masks], 1)
     evaluated, trained = _Passes.apply(h.contiguous(), w.contiguous(), bias, keys, masks[0], matrix)  # type: ignore[no-untyped-call]
@@ -43,10 +44,12 @@ class _Passes(torch.autograd.Function):
         ctx.save_for_backward(h, w, keys)
         ctx.masks, ctx.matrix = masks, matrix
         count, classes = 1 + keys.shape[1], w.shape[2]
-        out = forward(h, w, masks, keys, whole_first=True)
-        wide = bias.repeat(1, count)
+        pitch = filled_up(count * classes)
+        out = forward(h, w, masks, keys, whole_first=True, pitch=pitch)
+        wide = torch.nn.functional.pad(bias.repeat(1, count), (pitch - count * classes, 0))
         out = out.add_(wide.unsqueeze(1)) if matrix is None else _spread(matrix, out, wide)
-        evaluated, trained = out[..., :classes], out[..., classes:]
+        first = pitch - keys.shape[1] * classes
+        evaluated, trained = out[..., first - classes : first], _apart(out[..., first:], classes)
         ctx.mark_non_differentiable(evaluated)
         ctx.set_materialize_grads(False)  # no zeros for the evaluation
         return evaluated, trained
@@ -56,12 +59,17 @@ class _Passes(torch.autograd.Function):
         h, w, keys = ctx.saved_tensors
         if grads[1] is None:
             return None, None, None, None, None, None
-        grad = grads[1].contiguous()
-        to_bias = grad.sum(1).view(len(h), keys.shape[1], -1).sum(1)
+        to_bias = grads[1].sum((1, 2))
+        grad, slot, shift = in_slots(grads[1])
         if ctx.matrix is not None:
             grad = multiply(ctx.matrix.pattern, ctx.matrix.values_across, grad, True)
-        to_h, _none, to_w = backward(h, w, grad, ctx.masks, True, keys)
+        to_h, _none, to_w = backward(h, w, grad, ctx.masks, True, keys, slot=slot, shift=shift)
         return to_h, to_w, to_bias, None, None, None
+
+
+def _apart(trained: Tensor, classes: int) -> Tensor:
+    """The passes of rows in which they stand side by side. [R, N, passes · C] → [R, N, passes, C]."""
+    return trained.view(*trained.shape[:2], -1, classes)
 
 
 def _spread(matrix: Matrix, x: Tensor, bias: Tensor) -> Tensor:

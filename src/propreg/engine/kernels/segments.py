@@ -28,13 +28,13 @@ class Segments:
         start, stop: The entries of a segment. [S].
         inner: The column of each entry. [nnz].
         place: The number of each entry in the order of rows, which dropout masks count by. [nnz].
-        long_row: The rows that were cut. [L].
+        long_row: The rows that were cut; then those without segments, whose partial sums come from elsewhere. [L].
         long_start: Where the partial sums of each such row begin, and where the last ends. [L + 1].
         num_rows, num_inner: The shape of the matrix.
         num_parts: How many partial sums there are.
         num_over_64: How many segments at the beginning have more than 64 entries.
         num_cut: How many segments at the beginning hold all rows that are cut where rows are cut.
-        longest: The most entries of a row.
+        longest: The most entries of a row, whether it has segments or not.
     """
 
     row: Tensor
@@ -73,11 +73,18 @@ def segments(pattern: Pattern, transposed: bool, cut: int | None = None) -> Segm
     return known[transposed, cut]
 
 
-def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
+def without(pattern: Pattern, transposed: bool, rows: Tensor, parts: int) -> Segments:
+    """The same less some rows [K]: each is the sum of so many parts, numbered after all others, from elsewhere."""
+    return _make(pattern, transposed, CUT, rows, parts)
+
+
+def _make(pattern: Pattern, transposed: bool, cut: int, apart: Tensor | None = None, parts: int = 0) -> Segments:
     pointers = (pattern.ccol if transposed else pattern.crow).long()
     num_rows, num_inner = pattern.shape[::-1] if transposed else pattern.shape
     lengths = pointers.diff()
     pieces = ((lengths + cut - 1) // cut).clamp_(min=1)
+    if apart is not None:
+        pieces[apart] = 0
     first = pieces.cumsum(0) - pieces  # the first segment of each row
     row = torch.repeat_interleave(torch.arange(num_rows, device=pointers.device), pieces)
     start = pointers[row] + (torch.arange(len(row), device=row.device) - first[row]) * cut
@@ -86,7 +93,10 @@ def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
     part = is_part.cumsum(0) - 1
     target = torch.where(is_part, num_rows + part, row)
     long_row = (pieces > 1).nonzero().squeeze(1)
-    long_start = torch.nn.functional.pad(pieces[long_row].cumsum(0), (1, 0))
+    long_pieces = pieces[long_row]
+    if apart is not None:
+        long_row, long_pieces = torch.cat([long_row, apart]), torch.cat([long_pieces, torch.full_like(apart, parts)])
+    long_start = torch.nn.functional.pad(long_pieces.cumsum(0), (1, 0))
     order = ((stop - start + BUCKET - 1) // BUCKET).argsort(descending=True, stable=True)
     numbers = torch.arange(pattern.nnz, device=pointers.device)
     return Segments(
@@ -100,7 +110,7 @@ def _make(pattern: Pattern, transposed: bool, cut: int) -> Segments:
         long_start=long_start.int(),
         num_rows=num_rows,
         num_inner=num_inner,
-        num_parts=int(is_part.sum()),
+        num_parts=int(long_start[-1]),
         num_over_64=int((stop - start > 64).sum()),
         num_cut=int((stop - start > CUT // BUCKET * BUCKET).sum()),
         longest=int(lengths.max()) if num_rows else 0,

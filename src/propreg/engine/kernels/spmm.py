@@ -18,6 +18,7 @@ from propreg.engine.kernels._hash import mask_settings
 from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
 from propreg.engine.kernels.compact import kept_pairs
+from propreg.engine.kernels.hot import Hot, add_up, hot_columns
 from propreg.engine.kernels.segments import Segments, pairs, segments
 from propreg.engine.sparse import Pattern
 
@@ -67,6 +68,7 @@ def multiply(
     masks: Masks | None = None,
     tile: Tile | None = None,
     into: Tensor | None = None,
+    hot: Hot | bool = True,
 ) -> Tensor:
     r"""The product :math:`\mathrm{relu}(s_r (A X_r + C_r) + b_r)`, of which everything but A X is optional.
 
@@ -82,6 +84,7 @@ def multiply(
         masks: Drop entries of A, a mask per replica; numbered in the order of rows either way.
         tile: Another shape of work than the usual.
         into: Where the result goes: some columns of a contiguous tensor. None makes a new one.
+        hot: Frequent columns of A, whose rows of Aᵀ X are dense products. True finds them, False takes none.
 
     Shape:
         values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend and into [R, N, W], scale [R] → [R, N, W].
@@ -90,13 +93,19 @@ def multiply(
         if scale is not None:
             raise ValueError("multiply takes a scale or masks, but both came: put the scale into the values.")
         scale = masks.scale
+    if isinstance(hot, Hot) and (masks is not None or not transposed):
+        raise ValueError("multiply takes hot columns for a transposed product without masks, but this is another.")
     work = segments(pattern, transposed)
     replicas, width = x.shape[0], x.shape[2]
     x, values = x.contiguous(), values.contiguous()
     out = x.new_empty(replicas, work.num_rows, width) if into is None else into
     if not out.numel():
         return out
-    tile = tile or tile_for(work, width, masks is not None)
+    tile = tile or tile_for(work, width, masks is not None)  # of the whole: a row has the same bits beside hot ones
+    if hot is True:
+        hot = transposed and masks is None and (hot_columns(pattern, values, x) or False)
+    if hot:
+        work = hot.work
     alone = masks is not None or values.dim() == 2  # there is nothing that replicas share
     tile = tile._replace(replicas=1 if alone else min(tile.replicas, power_of_two(replicas)))
     packed, stops = pairs(work, values) if x.dtype == values.dtype else None, work.stop
@@ -117,6 +126,8 @@ def multiply(
         PACKED=packed is not None, SHARED=values.dim() == 1 and not own, DROP=masks is not None and not own, **flags,
         num_warps=tile.warps, **LAUNCH,
     )  # fmt: skip
+    if hot:
+        add_up(hot, x, parts)
     add_parts(work, parts, out, extras, flags)
     return out
 
