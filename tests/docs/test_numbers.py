@@ -241,7 +241,7 @@ def test_study_every_place_that_differs_is_explained(results: Results) -> None:
         *(("label_smoothing", model, "physics") for model in ("gcn", "mlp")),
         *(("confidence_penalty", "gat", dataset) for dataset in ("citeseer", "computers", "photo")),
         *(("laplacian", "mlp", dataset) for dataset in ("cora", "citeseer")),
-        ("laplacian", "gat", "computers"),
+        *(("laplacian", "gat", dataset) for dataset in ("citeseer", "computers")),
     }
     rows = [row for row in table_rows(load_experiment("table-phi"), results) if row.preset == "reference, KL"]
     judged = {(row.model, row.dataset): row.verdict for row in rows if row.selection == "validation" and row.mean}
@@ -265,11 +265,14 @@ def test_study_what_is_said_of_a_gat_on_computers(results: Results) -> None:
         assert abs(row.mean - plain.mean) < 1
 
 
-def test_study_what_is_said_of_a_laplacian_on_computers(results: Results) -> None:
+@pytest.mark.parametrize("dataset", ["computers", "citeseer"])
+def test_study_what_is_said_of_a_laplacian_of_a_gat(results: Results, dataset: str) -> None:
     rows = [row for row in table_rows(load_experiment("table1"), results) if row.method == "laplacian"]
-    judged = {row.preset + " " + row.selection: row.verdict for row in rows if _place(row) == ("gat", "computers")}
+    judged = {row.preset + " " + row.selection: row.verdict for row in rows if _place(row) == ("gat", dataset)}
     assert judged["sum validation"] == "lower"
-    assert judged["sum test"] == judged["mean validation"] == judged["mean test"] == "reproduced"
+    assert judged["sum test"] == judged["mean test"] == "reproduced"
+    assert judged["mean validation"] == {"computers": "reproduced", "citeseer": "cannot tell"}[dataset]
+    assert (judged["official validation"] == "lower") == (dataset == "citeseer")
 
 
 def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None:
