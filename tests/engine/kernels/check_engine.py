@@ -1,5 +1,7 @@
 """Whole training steps with kernels and without: the parts fit together."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 import torch
@@ -84,12 +86,13 @@ def test_two_epochs(model: str, method: Method, share: float) -> None:
             np.testing.assert_allclose(mine.weights[name], weight, rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.parametrize("preset", ["paper", "reference"])
 @pytest.mark.parametrize("model", ["gcn", "mlp", "gat"])
-def test_a_strength_of_0_is_the_plain_run(model: str) -> None:
+def test_a_strength_of_0_is_the_plain_run(model: str, preset: Literal["paper", "reference"]) -> None:
     runs = [Replica(seed=s, split="a", strength=0.0) for s in range(3)]
     found = [
         dict(train(tiny(SPARSE), MODELS[model], method, runs, Protocol(max_epochs=EPOCHS), keep_weights=True))
-        for method in (Method.preset("paper"), Method())
+        for method in (Method.preset(preset), Method())
     ]
     for number in range(len(runs)):
         for name, weight in found[0][number].weights.items():

@@ -13,6 +13,7 @@ from torch import Tensor
 from propreg.engine.dropout import Masks
 from propreg.engine.kernels.dropped_linear import backward, forward
 from propreg.engine.kernels.pitch import filled_up, in_slots
+from propreg.engine.kernels.slot_sums import slot_sums
 from propreg.engine.kernels.spmm import multiply
 from propreg.engine.sparse import Matrix
 
@@ -59,8 +60,8 @@ class _Passes(torch.autograd.Function):
         h, w, keys = ctx.saved_tensors
         if grads[1] is None:
             return None, None, None, None, None, None
-        to_bias = grads[1].sum((1, 2))
         grad, slot, shift = in_slots(grads[1])
+        to_bias = slot_sums(grad, slot, shift, w.shape[2])
         if ctx.matrix is not None:
             grad = multiply(ctx.matrix.pattern, ctx.matrix.values_across, grad, True)
         to_h, _none, to_w = backward(h, w, grad, ctx.masks, True, keys, slot=slot, shift=shift)

@@ -1,0 +1,57 @@
+"""The sum of a gradient over the nodes, pass by pass: what the last bias gets.
+
+Each pass is summed for itself and in one order, whatever stands beside it: a second pass whose gradient is 0 then
+changes no bit, and a strength of 0 is the plain run.
+"""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# ruff: noqa: N803
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+from torch import Tensor
+
+from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tl
+
+AT_ONCE = 8192  # numbers that a program adds at once: few steps even for the last replica of a large graph
+
+
+def slot_sums(grad: Tensor, slot: int, shift: int, width: int) -> Tensor:
+    """The sums of all passes over the nodes.
+
+    Args:
+        grad: The gradients of the passes, each in its slot of a row.
+        slot: The length of a slot.
+        shift: Where in it the classes begin.
+        width: The number of classes.
+
+    Shape:
+        grad [R, N, passes · slot] → [R, width].
+    """
+    replicas, rows, length = grad.shape
+    passes = length // slot
+    sums = grad.new_empty(replicas, passes, width)
+    columns = power_of_two(width)
+    at_once = max(AT_ONCE // columns, 1)
+    if sums.numel():
+        _sums[passes, replicas](
+            grad, sums, rows, passes,
+            SLOT=slot, SHIFT=shift, WIDTH=width, COLUMNS=columns, ROWS=at_once, num_warps=8, **LAUNCH,
+        )  # fmt: skip
+    return sums.sum(1)
+
+
+@jit
+def _sums(
+    grad, sums, num_rows, num_passes,
+    SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    number, replica = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    grad += (replica * num_rows * num_passes + number) * SLOT + SHIFT
+    column = tl.arange(0, COLUMNS)
+    row = tl.arange(0, ROWS)
+    total = tl.zeros([ROWS, COLUMNS], grad.dtype.element_ty)
+    for first in range(0, num_rows, ROWS):
+        place = (first + row).to(tl.int64)[:, None] * (num_passes * SLOT) + column[None, :]
+        there = (first + row < num_rows)[:, None] & (column < WIDTH)[None, :]
+        total += tl.load(grad + place, there, other=0.0)
+    tl.store(sums + (replica * num_passes + number) * WIDTH + column, tl.sum(total, 0), column < WIDTH)
