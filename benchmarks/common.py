@@ -13,6 +13,8 @@ from pathlib import Path
 
 import torch
 
+from ratios import times
+
 
 @dataclass(frozen=True)
 class Record:
@@ -93,7 +95,7 @@ def show(records: list[Record], device: str, as_json: bool, save: Path | None = 
     print(f"on {machine(device)}\n")
     rows = [("case", "metric", "value", "against", "ratio")]
     for r in records:
-        ratio = "" if r.ratio is None else f"{r.ratio:.3g}×"
+        ratio = "" if r.ratio is None else times(r.ratio)
         rows.append((r.case, r.metric, f"{r.value:.4g} {r.unit}", r.baseline or "", ratio))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:

@@ -17,6 +17,7 @@ from propreg.study.figures.words import DATASETS
 from propreg.study.render import decimals
 from propreg.study.results import Results, load_results
 from propreg.study.table import Row, table_rows
+from ratios import times
 
 ROOT = Path(__file__).resolve().parents[1]
 GCN_CORA = ("gcn", "cora")
@@ -61,6 +62,8 @@ def counts(results: Results) -> str:
         places[r.model, r.dataset, r.method] |= r.mean is not None
     complete = f"{sum(places.values())} of the {len(places)} places of the paper's Table 1 are complete"
     recorded, wanted_runs = count_runs(map(load_experiment, study_names()), results)
+    if recorded == wanted_runs and all(places.values()):
+        return f"All {wanted_runs:,} runs of the study are recorded: every table and figure is complete."
     so_far = f"{recorded:,} of the study's {wanted_runs:,} runs are recorded"
     return f"{so_far}, and {complete}; the tables say what is missing."
 
@@ -167,7 +170,7 @@ def _time(record: dict[str, Any] | None) -> str:
 
 
 def _ratio(record: dict[str, Any] | None) -> str:
-    return "–" if record is None else f"{record['ratio']:.3g}×"
+    return "–" if record is None else times(record["ratio"])
 
 
 def _records(name: str) -> tuple[str, Records] | None:

@@ -36,7 +36,7 @@ def provenance(made_by: list[dict[str, Any]]) -> str:
     for each in made_by:
         seconds[each["device"].partition(": ")[2] or each["device"]] += each["seconds"]
     hours = [f"{taken / 3600:.1f} hours on {device}" for device, taken in seconds.most_common()]
-    return f"those recorded so far took {_listed(hours)}"
+    return f"those recorded took {_listed(hours)}"
 
 
 def traced(made_by: list[dict[str, Any]]) -> str:

@@ -44,7 +44,12 @@ def test_the_readme_and_the_page_count_alike(monkeypatch: pytest.MonkeyPatch) ->
     results = load_results(ROOT / "results")
     recorded, wanted = count_runs(map(load_experiment, study_names()), results)
     assert 0 < recorded <= len(results)
-    assert readme.counts(results).startswith(f"{recorded:,} of the study's {wanted:,} runs are recorded, ")
+    said = {True: f"All {wanted:,} runs", False: f"{recorded:,} of the study's {wanted:,} runs are recorded, "}
+    assert readme.counts(results).startswith(said[recorded == wanted])
+    few = Results()
+    for run in list(load_experiment("table1").runs())[:3]:
+        _take(few, run)
+    assert readme.counts(few).startswith(f"3 of the study's {wanted:,} runs are recorded, and 0 of the 105 places")
     page = collect(results, ["fig-tsne", "fig-strength"])
     mine = count_runs(map(load_experiment, ("fig-tsne", "fig-strength")), results)
     assert (page.recorded, page.wanted) == mine
