@@ -45,6 +45,21 @@ def test_every_shape_of_work(tile: Tile, cut: int, monkeypatch: pytest.MonkeyPat
     check_close(multiply(known, values, x, False, tile=tile), product(known, values, x, False))
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(("rows", "columns", "cut"), [(6, LONG, 3), (6, LONG, 100), (20, 64, 100)])
+def test_a_column_has_the_same_bits_beside_others(
+    rows: int, columns: int, cut: int, transposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that are cut, or not, short ones and long ones: as wide as the logits of one pass and of more."""
+    monkeypatch.setattr(segments, "CUT", cut)
+    known = pattern(rows, columns)
+    values, x = numbers(known.nnz, seed=1), numbers(2, rows if transposed else columns, 48, seed=2)
+    widest = multiply(known, values, x, transposed)
+    for width in (3, 4, 5, 8, 15, 16, 24, 32):
+        alone = multiply(known, values, x[..., :width], transposed)
+        assert torch.equal(alone, widest[..., :width]), width
+
+
 @pytest.mark.parametrize("cut", [3, 100])
 @pytest.mark.parametrize("relu", [False, True])
 @pytest.mark.parametrize("at_once", [1, 2])

@@ -1,7 +1,7 @@
 """The inner loop of every sparse product: the weighted sums of the rows that a few segments name."""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-# ruff: noqa: N803
+# ruff: noqa: N803, N806
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
 from propreg.engine.kernels._hash import keep
@@ -37,7 +37,7 @@ def row_sums(
         there = inside[:, :, None] & wanted[None, None, :]
         sums += value[:, :, None] * tl.load(x + row[:, :, None] * WIDTH + offsets[None, None, :], there, other=0.0)
         entry, inside, row, value = next_entry, next_inside, next_row, next_value
-    return tl.sum(sums, 1)
+    return added(sums)
 
 
 @jit
@@ -71,7 +71,24 @@ def packed_sums(
             there = there & wanted[None, None, :]
         sums += value * tl.load(place, there, other=0.0)
         entry, pair = entry + ENTRIES, next_pair
-    return tl.sum(sums, 1)
+    return added(sums)
+
+
+@jit
+def added(sums):
+    """The sums [segments, columns] over the entries of [segments, entries, columns], neighbours first.
+
+    In this order whatever the number of columns: ``tl.sum`` adds in the order in which threads happen to hold them.
+    """
+    SEGMENTS: tl.constexpr = sums.shape[0]
+    ENTRIES: tl.constexpr = sums.shape[1]
+    COLUMNS: tl.constexpr = sums.shape[2]
+    pairs = tl.permute(sums, (0, 2, 1))
+    for level in tl.static_range(10):
+        if ENTRIES >> level > 1:
+            even, odd = tl.split(tl.reshape(pairs, [SEGMENTS, COLUMNS, ENTRIES >> (level + 1), 2]))
+            pairs = even + odd
+    return tl.reshape(pairs, [SEGMENTS, COLUMNS])
 
 
 @jit

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from propreg.engine.dropout import Masks
 from propreg.engine.kernels._hash import mask_settings
-from propreg.engine.kernels._rows import full_of, longest_of, packed_sums, row_sums
+from propreg.engine.kernels._rows import added, full_of, longest_of, packed_sums, row_sums
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
 from propreg.engine.kernels.compact import kept_pairs
 from propreg.engine.kernels.hot import Hot, add_up, hot_columns
@@ -45,13 +45,16 @@ def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     columns = min(power_of_two(width, least=4), 64)
     # Measured on an H200, µs per replica and product (Cora / Photo / Physics): wide tiles X 1.0 / – / 20, Â 0.57 / 5.8
     # / 16, Xᵀ 1.4 / 43 / 32. Larger programs that keep a slab in L1 take 1.4 to 2.4 times as long; programs of several
-    # warps, or rows in an order in which neighbours share columns, gain nothing or lose.
-    if columns > 32:
+    # warps, or rows in an order in which neighbours share columns, gain nothing or lose. With such an order and a queue
+    # for each multiprocessor, of which its programs take their rows, Â takes 20 µs and more.
+    if columns > 32 and width == columns:
         if work.num_inner < work.num_rows and mean < LONG:
             # A small matrix is in the cache: the indices cost most, and two replicas share them.
             return Tile(4, 2, columns, 1, replicas=2)
         return Tile(4, 2, columns, 1) if mean < SHORT else Tile(2, 4, columns, 1)
     # Four entries at once whatever the width: the logits of one pass have the same bits alone and beside others.
+    if columns > 32:
+        return Tile(2, 4, columns, 1)
     return Tile(16, 4, columns, 1) if columns <= 16 and mean < 8 else Tile(8, 4, columns, 1)
 
 
@@ -217,7 +220,7 @@ def _combine(
         sums += tl.load(parts + part * WIDTH + columns[None, :], (part < stop) & there, other=0.0)
     row = replica * num_rows + tl.load(rows + number)
     at = row * WIDTH + columns[None, :]
-    total = tl.sum(sums, 0)[None, :]
+    total = added(sums[None, :, :])
     wanted = columns < WIDTH
     alone = replica + tl.zeros_like(columns)
     done = _finish(total, bias, addend + at, scale, there, columns, alone, wanted, WIDTH, BIAS, RELU, ADD, SCALE)

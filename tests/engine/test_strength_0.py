@@ -1,0 +1,47 @@
+"""A strength of 0 is the plain run to the last bit, on a GPU too, where the two have products of other widths."""
+
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+
+from propreg.data.graph import Graph, Split
+from propreg.data.sparse import from_dense
+from propreg.engine import Method, Model, Problem, Protocol, Replica
+from propreg.engine.train import train
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU; other tests do this on a CPU")
+
+NODES, WORDS, HUB = 3000, 300, 1500  # the hub's row is cut into several parts
+
+
+def hubbed(classes: int, degree: int) -> Problem:
+    """A random graph with a node that many are connected to."""
+    rng = np.random.default_rng(classes)
+    one, other = rng.integers(NODES, size=(2, NODES * degree // 2))
+    one, other = np.append(one, np.zeros(HUB, np.int64)), np.append(other, np.arange(1, HUB + 1))
+    edges = np.stack([np.append(one, other), np.append(other, one)])
+    edges = np.unique(edges[:, edges[0] != edges[1]], axis=1).astype(np.int64)
+    x = (rng.random((NODES, WORDS)) < 0.03).astype(np.float32)
+    part = rng.integers(3, size=NODES)
+    graph = Graph("hubbed", edges, from_dense(x), rng.integers(classes, size=NODES), None)
+    return Problem(graph, {"a": Split(part == 0, part == 1, part == 2)}, torch.device("cuda"), torch.float32)
+
+
+@pytest.mark.parametrize("degree", [4, 20, 60])
+@pytest.mark.parametrize("classes", [3, 5, 7, 8, 10, 15])
+@pytest.mark.parametrize("model", [Model("gcn"), Model("mlp"), Model("gat", hidden=16, input_dropout=0.6)], ids=str)
+@pytest.mark.parametrize("preset", ["paper", "reference"])
+def test_strength_0(preset: Literal["paper", "reference"], model: Model, classes: int, degree: int) -> None:
+    graph = hubbed(classes, degree)
+    runs = [Replica(seed=s, split="a", strength=0.0) for s in range(3)]
+    protocol = Protocol(max_epochs=10)
+    plain, zero = (
+        dict(train(graph, model, method, runs, protocol, keep_weights=True, check_every=16))
+        for method in (Method(), Method.preset(preset))
+    )
+    for number in range(len(runs)):
+        assert plain[number].epoch == zero[number].epoch
+        for name, weight in plain[number].weights.items():
+            assert torch.equal(weight, zero[number].weights[name]), name
