@@ -4,15 +4,17 @@ A number that is not recorded is shown as a dash, or the sentence says so; nothi
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from building import ablation, against_paper, picture_words, squared_error
 from building.recorded import MODELS, Curve, curve, curves, points_of, table
-from propreg.study.experiment import load_experiment
+from propreg.study.counting import count_runs
+from propreg.study.experiment import load_experiment, study_names
 from propreg.study.figures.words import DATASETS, listed
 from propreg.study.results import Results, load_results
 
@@ -32,17 +34,35 @@ def substitutions(results: Path) -> dict[str, str]:
 
 def provenance(made_by: list[dict[str, Any]]) -> str:
     """Where the recorded runs were trained, and how long that took."""
-    seconds = Counter[str]()
+    sessions = defaultdict[str, list[dict[str, Any]]](list)
     for each in made_by:
-        seconds[each["device"].partition(": ")[2] or each["device"]] += each["seconds"]
+        sessions[each["device"].partition(": ")[2] or each["device"]].append(each)
+    seconds = Counter({device: _seconds(mine) for device, mine in sessions.items()})
     hours = [f"{taken / 3600:.1f} hours on {device}" for device, taken in seconds.most_common()]
     return f"those recorded took {_listed(hours)}"
+
+
+def _seconds(sessions: list[dict[str, Any]]) -> float:
+    """The time that they took together: what ran side by side counts once."""
+    begun = [(datetime.fromisoformat(each["started"]).timestamp(), each["seconds"]) for each in sessions]
+    taken, until = 0.0, 0.0
+    for start, seconds in sorted(begun):
+        taken += max(start + seconds - max(start, until), 0.0)
+        until = max(until, start + seconds)
+    return taken
 
 
 def traced(made_by: list[dict[str, Any]]) -> str:
     """How many runs are traced to a session and the code that trained them."""
     known = sum(each["runs"] for each in made_by if each.get("engine") and each.get("batches"))
     return f"{known:,} of {sum(each['runs'] for each in made_by):,} runs"
+
+
+def strays(results: Results) -> str:
+    """How many recorded runs are of no experiment."""
+    counted, _ = count_runs(map(load_experiment, study_names()), results)
+    more = len(results) - counted
+    return f"{more} runs in it are of no experiment any more." if more else "All runs in it are of an experiment."
 
 
 def _all_sentences() -> dict[str, Callable[[Results], str]]:
@@ -179,7 +199,7 @@ def not_recorded(results: Results) -> str:
     lines = load_experiment("ablation").lines
     of = sum(len(line.cells) * len(line.splits) * len(line.seeds) for line in lines)
     have = sum(results.count(cell, line.splits, line.seeds) for line in lines for cell in line.cells)
-    return f"{have:,} of its {of:,} runs are recorded"
+    return f"all of its {of:,} runs are recorded" if have == of else f"{have:,} of its {of:,} runs are recorded"
 
 
 def _listed(words: list[str]) -> str:
@@ -197,4 +217,5 @@ SENTENCES: dict[str, Callable[[Results], str]] = {
     "presets": presets,
     "presets_words": presets_words,
     "not_recorded": not_recorded,
+    "strays": strays,
 }

@@ -172,3 +172,10 @@ def test_a_store_that_holds_such_a_cell_is_checked(store: Path) -> None:
 def test_provenance_that_is_too_deep_is_left_out(tmp_path: Path, export: Path) -> None:
     (tmp_path / "runs.provenance.json").write_text("[" * 100_000)
     assert propreg("store", "import", export, "--store", tmp_path / "new.sqlite").exit_code == 0
+
+
+def test_an_empty_file_is_not_called_whole(tmp_path: Path) -> None:
+    path = tmp_path / "cut.sqlite"
+    path.touch()
+    done = CliRunner().invoke(app, ["store", "check", "--store", str(path)])
+    assert done.stdout.strip().endswith("0 runs, the file is empty: nothing was stored in it yet, or it was cut off.")

@@ -44,6 +44,7 @@ from propreg.study.run import Cell
 from propreg.study.table import Row, table_rows
 
 ROOT = Path(__file__).parents[2]
+CONFIDENCE = "confidence_penalty-paper"
 
 
 @pytest.fixture(scope="module")
@@ -103,11 +104,15 @@ def test_a_missing_run_leaves_a_dash(known: dict[str, str]) -> None:
     assert nothing["fork_matters"] == "None of it is recorded."
     assert {nothing["squared_verdicts"], nothing["squared_explained"]} == {"not recorded"}
     assert "not recorded" in nothing["edges"]
+    assert nothing["strays"] == "All runs in it are of an experiment."
+    assert nothing["not_recorded"].startswith("0 of its ")
 
 
 def test_provenance_adds_up() -> None:
-    made_by = [{"device": "cuda: A", "runs": 1000, "seconds": 1800}, {"device": "cpu", "runs": 2, "seconds": 1800}]
-    assert provenance(made_by) == "those recorded took 0.5 hours on A and 0.5 hours on cpu"
+    sessions = [("cuda: A", "10:00:00", 1800), ("cuda: A", "10:10:00", 600), ("cuda: A", "10:20:00", 3000)]
+    sessions += [("cuda: A", "23:00:00", 360), ("cpu", "10:00:00", 1800)]
+    made_by = [{"device": device, "started": f"2026-11-16T{at}Z", "seconds": took} for device, at, took in sessions]
+    assert provenance(made_by) == "those recorded took 1.3 hours on A and 0.5 hours on cpu"  # side by side counts once
 
 
 # What the pages say in words. Where one of these fails, new runs have changed the picture: change the page.
@@ -273,6 +278,26 @@ def test_study_what_is_said_of_a_laplacian_of_a_gat(results: Results, dataset: s
     assert judged["sum test"] == judged["mean test"] == "reproduced"
     assert judged["mean validation"] == {"computers": "reproduced", "citeseer": "cannot tell"}[dataset]
     assert (judged["official validation"] == "lower") == (dataset == "citeseer")
+
+
+def test_study_what_is_said_of_the_choice_of_strength(results: Results) -> None:
+    rows = table_rows(load_experiment("table1"), results)
+    found = {(r.method, r.preset, r.model, r.dataset, r.selection): (r.strength, r.verdict) for r in rows}
+    smoothing = [found["label_smoothing", "", "mlp", "physics", way] for way in ("validation", "test")]
+    assert smoothing == [(0.7, "lower"), (0.0001, "reproduced")]
+    verdicts = {place: verdict for place, (_, verdict) in found.items()}
+    penalty = [
+        {verdicts["confidence_penalty", sign, "gat", dataset, way] for way in ("validation", "test")}
+        for dataset in ("citeseer", "computers", "photo")
+        for sign in ("paper", "official sign")
+    ]
+    assert penalty == [{"lower"}, {"lower", "reproduced"}, {"higher"}, {"higher"}, {"higher"}, {"higher"}]
+    assert verdicts["confidence_penalty", "official sign", "gat", "citeseer", "test"] == "reproduced"
+    for dataset in ("computers", "photo"):
+        of = [paper_number("table1", "gat", name, name.partition("-")[0], dataset) for name in ("plain", CONFIDENCE)]
+        assert of[0] is not None and of[1] is not None and of[1][0] < of[0][0]  # noqa: PT018
+    assert {verdicts["laplacian", "official", "mlp", "cora", way] for way in ("validation", "test")} == {"higher"}
+    assert verdicts["laplacian", "official", "gat", "citeseer", "test"] == "cannot tell"
 
 
 @pytest.mark.parametrize("dataset", ["cora", "citeseer", "physics"])

@@ -17,6 +17,7 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check that a store is whole. It is only read."""
     with one_sentence():
         from propreg.study.checking import check_store
+        from propreg.study.opening import log_of
 
         runs, wrong, undigested = check_store(store)
     if as_json:
@@ -27,6 +28,8 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
         if runs or not wrong:  # else the one sentence has said it all
             older = f" ({undigested} without a digest, from an earlier propreg: a changed number in those is not seen)"
             end = "whole" if not wrong else f"{len(wrong)} wrong"
+            if not store.stat().st_size and not log_of(store).exists():
+                end = "the file is empty: nothing was stored in it yet, or it was cut off"
             typer.echo(f"{store}: {runs} runs, {end}{older if undigested else ''}.")
     if wrong:
         raise typer.Exit(1)

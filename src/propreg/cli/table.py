@@ -67,21 +67,23 @@ def table(
 
 def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:
     from propreg.study import render, render_narrow, render_wide
+    from propreg.study.remarks import remarks
     from propreg.study.table import table_rows
 
     rows = table_rows(experiment, found, lines)
     if how is Format.csv:
         return render.to_csv(rows)
+    said = remarks(experiment, lines, found)
     if how is Format.text:
         if not sys.stdout.isatty():  # a file or a pipe gets the same bytes everywhere
-            return render.to_text(experiment, rows)
-        return render_narrow.to_terminal(experiment, rows, shutil.get_terminal_size().columns)
+            return render.to_text(experiment, rows, said)
+        return render_narrow.to_terminal(experiment, rows, shutil.get_terminal_size().columns, said)
     write = {
         Format.markdown: render_wide.to_markdown,
         Format.html: render_wide.to_html,
         Format.latex: render_wide.to_latex,
     }
-    return write[how](experiment, rows)
+    return write[how](experiment, rows, said)
 
 
 def _at_place(experiment: "Experiment", text: str, chosen: "tuple[Line, ...]", only: list[str]) -> "tuple[Line, ...]":

@@ -76,8 +76,11 @@ def to_csv(rows: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def to_text(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """Blocks of a model on a dataset, with all that the CSV has; columns in which nothing stands are left out."""
+def to_text(experiment: Experiment, rows: Sequence[Row], remarks: Sequence[str] = ()) -> str:
+    """Blocks of a model on a dataset, with all that the CSV has; columns in which nothing stands are left out.
+
+    ``remarks`` come below the notes that all tables have.
+    """
     found = {title: [cells(row) for row in members] for title, members in blocks(rows).items()}
     every = [line for lines in found.values() for line in lines]
     there = [i for i in range(len(HEAD)) if any(line[i] for line in every)]
@@ -88,7 +91,7 @@ def to_text(experiment: Experiment, rows: Sequence[Row]) -> str:
         padded = [[line[i].ljust(width) for i, width in widths.items()] for line in [HEAD, *lines]]
         out += [("  " + "  ".join(line)).rstrip() for line in padded]
         out.append("")
-    return "\n".join([*out, *NOTES]) + "\n"
+    return "\n".join([*out, *NOTES, *remarks]) + "\n"
 
 
 def blocks(rows: Iterable[Row]) -> dict[str, list[Row]]:

@@ -16,9 +16,9 @@ Named = dict[str, str]
 """A row's cells by column."""
 
 
-def to_terminal(experiment: Experiment, rows: Sequence[Row], width: int) -> str:
+def to_terminal(experiment: Experiment, rows: Sequence[Row], width: int, remarks: Sequence[str] = ()) -> str:
     """What :func:`propreg.study.render.to_text` gives where its tables fit so many columns, else a narrower layout."""
-    notes = [_filled(note, width) for note in NOTES]
+    notes = [_filled(note, width) for note in (*NOTES, *remarks)]
     tables = to_text(experiment, rows).removesuffix("\n".join(NOTES) + "\n")
     if max(map(len, tables.splitlines())) <= width:
         return tables + "\n".join(notes) + "\n"

@@ -37,7 +37,7 @@ def widen(rows: Sequence[Row]) -> tuple[list[str], list[Wide]]:
     return datasets, sorted(found, key=lambda each: order.index(each.model))
 
 
-def to_markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
+def to_markdown(experiment: Experiment, rows: Sequence[Row], remarks: Sequence[str] = ()) -> str:
     """For GitHub and the like; the paper's number stands below ours."""
     datasets, wide = widen(rows)
     out = [f"**{experiment.title}**", "", f"| model | method | {' | '.join(datasets)} |"]
@@ -45,10 +45,10 @@ def to_markdown(experiment: Experiment, rows: Sequence[Row]) -> str:
     for each in wide:
         cells = "".join(f" {_marked(place)} |" for place in each.places)
         out.append(f"| {each.model} | {each.label} |{cells}")
-    return "\n".join([*out, "", *_legend()]) + "\n"
+    return "\n".join([*out, "", *_legend(), *remarks]) + "\n"
 
 
-def to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
+def to_html(experiment: Experiment, rows: Sequence[Row], remarks: Sequence[str] = ()) -> str:
     """A table element and its notes, without styles of its own."""
     datasets, wide = widen(rows)
     out = ["<table>", f"<caption>{html.escape(experiment.title)}</caption>"]
@@ -58,11 +58,11 @@ def to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
         names = f"<th>{html.escape(each.model)}</th><th>{html.escape(each.label)}</th>"
         cells = "".join(f"<td>{_marked(place)}</td>" for place in each.places)
         out.append(f"<tr>{names}{cells}</tr>")
-    notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in _legend())
+    notes = "".join(f"<p>{html.escape(note)}</p>\n" for note in (*_legend(), *remarks))
     return "\n".join([*out, "</tbody>", "</table>"]) + "\n" + notes
 
 
-def to_latex(experiment: Experiment, rows: Sequence[Row]) -> str:
+def to_latex(experiment: Experiment, rows: Sequence[Row], remarks: Sequence[str] = ()) -> str:
     """A table for booktabs: the paper's number in brackets, the 95 % interval and μ in small print below."""
     datasets, wide = widen(rows)
     out = [r"% needs \usepackage{booktabs}", r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
@@ -76,7 +76,8 @@ def to_latex(experiment: Experiment, rows: Sequence[Row]) -> str:
         out.append(" & ".join([_tex(each.model), _tex(each.label), *map(_latex, each.places)]) + r" \\")
         out.append(" & ".join(["", "", *map(_latex_below, each.places)]).lstrip() + r" \\")
     out += [r"\bottomrule", r"\end{tabular}", r"\par\smallskip"]
-    return "\n".join([*out, f"\\parbox{{\\linewidth}}{{\\scriptsize {_latex_legend()}}}", r"\end{table*}"]) + "\n"
+    out.append(f"\\parbox{{\\linewidth}}{{\\scriptsize {_latex_legend(remarks)}}}")
+    return "\n".join([*out, r"\end{table*}"]) + "\n"
 
 
 def _marked(row: Row | None) -> str:
@@ -114,14 +115,14 @@ def _latex_number(value: float) -> str:
     return digits if not power else f"{digits}\\cdot10^{{{int(exponent)}}}".removeprefix("1\\cdot")
 
 
-def _latex_legend() -> str:
+def _latex_legend(remarks: Sequence[str]) -> str:
     signs = ", ".join(f"{sign} {word}" for word, sign in _LATEX_SIGNS.items())
     said = (
         "Mean ± population standard deviation of test accuracy in per cent, the paper's mean in brackets; below them "
         "the 95 % interval of the mean and the strength μ, with * if it is the smallest or largest that was tried. "
         "Verdicts on the paper's mean:"
     )
-    return f"{_tex(said)} {signs}."
+    return " ".join([f"{_tex(said)} {signs}.", *map(_tex, remarks)])
 
 
 def _legend() -> list[str]:

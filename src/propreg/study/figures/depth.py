@@ -1,5 +1,6 @@
 """Figure 4: the intra-class distance ω and accuracy, of GCNs of 2, 3 and 4 layers and of P-reg against μ."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,13 +74,10 @@ def depth(results: Results, dataset: str | None = None) -> Figure:
         "the best validation accuracy), of plain GCNs of 2, 3 and 4 layers and of a 2-layer GCN with P-reg against "
         "μ; ω also over the outputs' mean length, which does not change when all outputs grow.",
         f"Lines and bands: mean of {behind(experiment.lines[0])} and its 95 % interval; horizontal lines and digits: "
-        "plain GCNs of so many layers; ▾: lies below the axis. Below, something falls or rises where it surely does. "
-        f"{words.SURELY}",
+        "plain GCNs of so many layers; ▾: lies below the axis.",
         "ω falls with more layers and with larger μ; accuracy rises and then falls, on Cora best at μ = 0.7 between "
         "the 2- and the 3-layer GCN; other datasets behave alike.",
-        said(
-            sentence for each in curves for sentence in found_for(each.dataset, each.levels, each.places, each.readings)
-        ),
+        said(_found(curves)),
         all_lacking(
             results,
             {words.dataset(d): {_line_label(x): [x] for x in lines_of(experiment, dataset=d)} for d in chosen},
@@ -131,6 +129,11 @@ def _curves(experiment: Experiment, results: Results, dataset: str) -> Curves:
 def _six(experiment: Experiment, results: Results, curves: Curves) -> list[Panel]:
     first = [_against_strength(experiment, results, curves, what) for what in QUANTITIES]
     return [*first, *(_against_accuracy(curves, what) for what in ("omega", "scale-free")), _worth(curves)]
+
+
+def _found(curves: Sequence[Curves]) -> list[str]:
+    found = [s for each in curves for s in found_for(each.dataset, each.levels, each.places, each.readings) if s]
+    return [*found, *(["Something falls or rises where it surely does."] if found else [])]
 
 
 def _against_strength(

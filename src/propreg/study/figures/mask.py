@@ -22,7 +22,6 @@ from propreg.study.results import Results
 from propreg.study.telling import told
 
 METHOD = "preg-reference"
-NEAR = 0.9  # of the gain at α = 1: what we call most of it
 
 
 def mask(results: Results) -> Figure:
@@ -37,9 +36,9 @@ def mask(results: Results) -> Figure:
         "Test accuracy against the unmask ratio α: P-reg acts on a share α of the nodes, from none (the plain model) "
         "to all; masks are nested per split and seed, and μ is fixed.",
         f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; ◇: the paper's "
-        "Table 1, plain (α = 0) and with P-reg (α = 1). A line is broken where runs are missing; "
+        "Table 1, plain (α = 0) and with P-reg (α = 1); "
         f"μ beside a name: {' / '.join(words.model(m) for m in models)}. The term is a mean over the nodes it acts "
-        f"on, as in the paper: the fewer they are, the more each counts. {words.SURELY}",
+        f"on, as in the paper: the fewer they are, the more each counts.",
         "accuracy generally rises with α and then becomes stable, on all datasets.",
         said(sentence for model in models for sentence in _found(model, datasets, curves)),
         all_lacking(
@@ -121,13 +120,12 @@ def _found(model: str, datasets: list[str], curves: dict[tuple[str, str], list[P
     out = [text + f", {words.agrees(len(better) == len(gains), len(gains) == len(datasets))}."]
     whole = [d for d in surely if all(place.mean is not None for place in curves[d, model])]
     if whole:
-        early = {d: _reached(curves[d, model]) for d in whole}
-        few = sorted(early.values())
+        few = sorted(_settled(curves[d, model]) for d in whole)
+        recorded = "" if whole == surely else f" and every α is recorded ({len(whole)} of {len(surely)} datasets)"
         out.append(
-            f"{name}: where they surely do and every α is recorded ({len(whole)} of {len(surely)} datasets), "
-            f"{100 * NEAR:.0f} % of the gain is there at α = {few[0]:g}"
+            f"{name}: where they surely do{recorded}, no difference to all nodes can be told from α = {few[0]:g}"
             + (f" to {few[-1]:g}" if few[-1] > few[0] else "")
-            + f" (middle {few[len(few) // 2]:g}), after which more nodes change little."
+            + f" on (middle {few[len(few) // 2]:g})."
         )
     return out
 
@@ -137,9 +135,9 @@ def _gain(places: list[Place]) -> Difference | None:
     return None if first.values is None or last.values is None else paired(last.values, first.values)
 
 
-def _reached(places: list[Place]) -> float:
-    """The smallest α from which on accuracy keeps most of its gain at α = 1."""
-    means = [place.mean or 0.0 for place in places]
-    wanted = means[0] + NEAR * (means[-1] - means[0])
-    kept = [place.x for i, place in enumerate(places) if all(mean >= wanted for mean in means[i:])]
-    return kept[0]
+def _settled(places: list[Place]) -> float:
+    """The smallest α from which on no accuracy can be told from that at α = 1."""
+    last = places[-1]
+    apart = [_gain([place, last]) for place in places[:-1]]
+    told_apart = [i for i, each in enumerate(apart) if each is not None and told(each) != "cannot be told"]
+    return places[max(told_apart, default=-1) + 1].x

@@ -8,7 +8,7 @@ import numpy as np
 from propreg.statistics import Difference, Runs, paired, summarise
 from propreg.study.experiment import Experiment, Line
 from propreg.study.figures.parts import Series, Value, number
-from propreg.study.figures.words import counted
+from propreg.study.figures.words import SURELY, counted
 from propreg.study.results import Results
 from propreg.study.run import Cell
 from propreg.study.table import pick
@@ -154,5 +154,6 @@ def behind(line: Line, split: str = "splits") -> str:
 
 
 def said(sentences: Iterable[str]) -> tuple[str, ...]:
-    """Those that say something."""
-    return tuple(sentence for sentence in sentences if sentence)
+    """Those that say something, and where one of them says surely, what that means."""
+    found = [sentence for sentence in sentences if sentence]
+    return (*found, *([SURELY] if any("surely" in sentence for sentence in found) else []))

@@ -47,8 +47,7 @@ def strength(results: Results) -> Figure:
         "the Laplacian over its own range, which is logarithmic: as a mean over edges, as the paper's sum, and as "
         "2 · (mean distance)², the official code's.",
         f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; lines "
-        "begin at the plain model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis. "
-        f"{words.SURELY}",
+        "begin at the plain model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis.",
         "P-reg improves GCN and GAT, the Laplacian does not and even harms. A user of the official code measured the "
         f"Laplacian ahead for GAT at μ = {DISPUTED:g}; the authors' own repetition agreed with the paper.",
         said(sentence for model in models for sentence in _found(experiment, results, model)),
