@@ -30,18 +30,28 @@ class Record:
 
 
 def arguments(description: str) -> argparse.Namespace:
+    """The options that every benchmark has, as they were given."""
+    return settled(parser(description))
+
+
+def parser(description: str) -> argparse.ArgumentParser:
     """The options that every benchmark has."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--quick", action="store_true", help="under a minute")
-    parser.add_argument("--json", action="store_true", help="print a list of records instead of a table")
-    parser.add_argument("--save", type=Path, help="also write the records, and the machine they are of, to this file")
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--quick", action="store_true", help="under a minute")
+    options.add_argument("--json", action="store_true", help="print a list of records instead of a table")
+    options.add_argument("--save", type=Path, help="also write the records, and the machine they are of, to this file")
     default = "cuda" if torch.cuda.is_available() else "cpu"
-    parser.add_argument("--device", default=default, choices=("cpu", "cuda"))
-    parser.add_argument("--threads", type=int, default=None, help="CPU threads (default: torch's own choice)")
-    options = parser.parse_args()
-    if options.threads:
-        torch.set_num_threads(options.threads)
+    options.add_argument("--device", default=default, choices=("cpu", "cuda"))
+    options.add_argument("--threads", type=int, default=None, help="CPU threads (default: torch's own choice)")
     return options
+
+
+def settled(options: argparse.ArgumentParser) -> argparse.Namespace:
+    """What was given."""
+    given = options.parse_args()
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    return given
 
 
 def seconds(step: Callable[[], object], device: str, repeats: int = 15) -> float:
