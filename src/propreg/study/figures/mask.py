@@ -1,5 +1,7 @@
 """Figure 2b: accuracy against the share α of nodes that P-reg acts on, on all seven datasets."""
 
+import statistics
+
 from propreg.statistics import Difference, paired
 from propreg.study.experiment import Experiment, load_experiment
 from propreg.study.figures import words
@@ -120,12 +122,11 @@ def _found(model: str, datasets: list[str], curves: dict[tuple[str, str], list[P
     out = [text + f", {words.agrees(len(better) == len(gains), len(gains) == len(datasets))}."]
     whole = [d for d in surely if all(place.mean is not None for place in curves[d, model])]
     if whole:
-        few = sorted(_settled(curves[d, model]) for d in whole)
+        shares = sorted(_share_of_gain(curves[d, model]) for d in whole)
         recorded = "" if whole == surely else f" and every α is recorded ({len(whole)} of {len(surely)} datasets)"
         out.append(
-            f"{name}: where they surely do{recorded}, no difference to all nodes can be told from α = {few[0]:g}"
-            + (f" to {few[-1]:g}" if few[-1] > few[0] else "")
-            + f" on (middle {few[len(few) // 2]:g})."
+            f"{name}: where they surely do{recorded}, α = {curves[whole[0], model][1].x:g} already brings "
+            f"{shares[0]:.0f} to {shares[-1]:.0f} % of the gain (middle {statistics.median(shares):.0f} %)."
         )
     return out
 
@@ -135,9 +136,7 @@ def _gain(places: list[Place]) -> Difference | None:
     return None if first.values is None or last.values is None else paired(last.values, first.values)
 
 
-def _settled(places: list[Place]) -> float:
-    """The smallest α from which on no accuracy can be told from that at α = 1."""
-    last = places[-1]
-    apart = [_gain([place, last]) for place in places[:-1]]
-    told_apart = [i for i, each in enumerate(apart) if each is not None and told(each) != "cannot be told"]
-    return places[max(told_apart, default=-1) + 1].x
+def _share_of_gain(places: list[Place]) -> float:
+    """How much of the gain at α = 1 the smallest α has, in per cent."""
+    none, few, *_, everyone = (place.mean or 0.0 for place in places)
+    return 100 * (few - none) / (everyone - none)
