@@ -294,10 +294,20 @@ def test_study_what_is_said_of_the_choice_of_strength(results: Results) -> None:
     assert penalty == [{"lower"}, {"lower", "reproduced"}, {"higher"}, {"higher"}, {"higher"}, {"higher"}]
     assert verdicts["confidence_penalty", "official sign", "gat", "citeseer", "test"] == "reproduced"
     for dataset in ("computers", "photo"):
-        of = [paper_number("table1", "gat", name, name.partition("-")[0], dataset) for name in ("plain", CONFIDENCE)]
-        assert of[0] is not None and of[1] is not None and of[1][0] < of[0][0]  # noqa: PT018
+        assert _paper("gat", CONFIDENCE, dataset) < _paper("gat", "plain", dataset)
     assert {verdicts["laplacian", "official", "mlp", "cora", way] for way in ("validation", "test")} == {"higher"}
     assert verdicts["laplacian", "official", "gat", "citeseer", "test"] == "cannot tell"
+    for dataset, is_lower in (("citeseer", True), ("computers", False), ("photo", False)):
+        for name in (CONFIDENCE, "confidence_penalty-official")[: 1 if is_lower else 2]:
+            ours, paper = _by_strength(results, "gat", dataset, name), _paper("gat", CONFIDENCE, dataset)
+            assert all((each < paper) == is_lower for each in ours.values())
+
+
+@pytest.mark.parametrize("dataset", ["cora", "citeseer"])
+def test_study_what_is_said_of_the_laplacians_grid(results: Results, dataset: str) -> None:
+    ours, paper = _by_strength(results, "mlp", dataset, "laplacian-mean"), _paper("mlp", "laplacian-mean", dataset)
+    assert max(ours, key=lambda mu: ours[mu]) == 0.03
+    assert ours[0.01] < paper < ours[0.1] < ours[0.03]
 
 
 @pytest.mark.parametrize("dataset", ["cora", "citeseer", "physics"])
@@ -322,6 +332,20 @@ def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None
     assert verdicts["cs", "paper", "validation"] == "higher"
     stds = {row.dataset: row.paper_std or 0.0 for row in rows}
     assert stds["photo"] > np.median([*stds.values()])
+
+
+def _by_strength(results: Results, model: str, dataset: str, method: str) -> dict[float, float]:
+    """The mean test accuracy at each strength of Table 1."""
+    lines = load_experiment("table1").lines
+    line = next(x for x in lines if (x.model, x.dataset, x.method.name) == (model, dataset, method))
+    found = {cell.strength: results.accuracies(cell, line.splits, line.seeds) for cell in line.cells}
+    return {mu: float(each.test.mean()) for mu, each in found.items() if each is not None}
+
+
+def _paper(model: str, method: str, dataset: str) -> float:
+    found = paper_number("table1", model, method, method.partition("-")[0], dataset)
+    assert found is not None
+    return found[0]
 
 
 def _place(row: Row) -> tuple[str, str]:
