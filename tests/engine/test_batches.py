@@ -176,3 +176,24 @@ def test_the_callers_modes_are_off_in_a_training_and_on_outside(
 def test_replicas_may_come_from_a_generator() -> None:
     found = train_all(problem(), GCN, METHOD, (replica for replica in RUNS), PROTOCOL)
     assert dict(found) == expected()
+
+
+@pytest.mark.parametrize("moment", ["start", "join"])
+def test_threads_are_put_right_whenever_an_interruption_comes(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before all workers are started, or again while they are waited for."""
+    before, method, calls = torch.get_num_threads(), getattr(threading.Thread, moment), []
+
+    def interrupted(self: threading.Thread, *arguments: Any) -> None:
+        calls.append(self)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        method(self, *arguments)
+
+    monkeypatch.setattr(threading.Thread, moment, interrupted)
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(batch=1, workers=2)))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

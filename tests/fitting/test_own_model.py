@@ -122,3 +122,36 @@ def test_edge_weights_that_forward_does_not_get_are_warned_of_once(monkeypatch: 
     assert one.filename == __file__
     fit(weighted, Base, **QUICK)  # a second warning would be an error here
     fit(weighted, Base, **{**QUICK, "mu": 0.1}, method="label_smoothing")
+
+
+class Masked(Base):
+    """A mask of infinities among its buffers, as attention has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+
+
+class Spoilt(Base):
+    """Statistics that only an evaluation uses, and that training spoils."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        if self.training:
+            self.steps: Tensor = self.steps + torch.nan
+            return super().forward(x, edge_index)
+        return super().forward(x, edge_index) + self.steps
+
+
+def test_infinities_in_a_buffer_are_no_failure() -> None:
+    plain, masked = (fit(GRAPH, factory, **QUICK) for factory in (Base, Masked))
+    np.testing.assert_array_equal(masked.test, plain.test)
+    assert not any(run.failed for run in masked.runs)
+
+
+def test_statistics_that_training_spoils_are_one() -> None:
+    with pytest.raises(RuntimeError, match="NaN or infinite"):
+        fit(GRAPH, Spoilt, **QUICK)

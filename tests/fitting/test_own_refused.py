@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -26,6 +27,20 @@ class Remembers(Base):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         self.calls += self.training
         return super().forward(x * (1 + self.calls), edge_index)
+
+
+class InPlace(Base):
+    """Writes zeros into the features in training."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(nn.functional.dropout(x, 0.5, self.training, inplace=True), edge_index)
+
+
+class InPlaceAlways(Base):
+    """Scales the features it is given, and not a copy."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x.mul_(1.5), edge_index)
 
 
 class Sparse(Base):
@@ -108,6 +123,8 @@ def of_any_width(widths: list[int]) -> Any:
         (Remembers, ValueError, "could not be handed back: a new module with the same parameters and buffers"),
         (Grows, ValueError, "could not be handed back, since its state cannot be set"),
         (Detached, ValueError, "no gradient flows from"),
+        (InPlace, ValueError, "changes x in place, which all runs share"),
+        (InPlaceAlways, ValueError, "changes x in place, which all runs share"),
         (Sparse, ValueError, "'names' of model has sparse gradients, which fit does not take"),
         (lambda: 3, TypeError, "must make a torch.nn.Module, but it made a int"),
         (lambda: Base().b, TypeError, "positional argument"),
@@ -120,9 +137,11 @@ def test_what_cannot_be_trained_or_handed_back_is_refused_at_once(
         raise AssertionError("it was trained")
 
     monkeypatch.setattr("propreg.fitting.fit.train_all", never)
+    features = np.array(GRAPH.x)
     with pytest.raises(error, match=says) as caught:
         fit(GRAPH, factory, **QUICK)
     assert "\n" not in str(caught.value)
+    np.testing.assert_array_equal(GRAPH.x, features)
 
 
 def test_dropout_belongs_to_the_module() -> None:

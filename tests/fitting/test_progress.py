@@ -1,5 +1,7 @@
 """The bar: quiet where there is no terminal, and what it says where there is one."""
 
+import errno
+import io
 from typing import Any
 
 import pytest
@@ -45,3 +47,21 @@ def test_a_log_is_no_terminal_whatever_rich_is_told(
     with Progress(2, wanted) as bar:
         bar.advance(finished(0.0, 0.8))
     assert capsys.readouterr().err == ""
+
+
+class Full(io.StringIO):
+    """A file on a full disk."""
+
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("wanted", [True, "lines"])
+@pytest.mark.parametrize("gone", [False, True])
+def test_nobody_reading_ends_no_training(wanted: Any, gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None if gone else Full())
+    monkeypatch.setattr("propreg.fitting.progress.EVERY", 0.0)
+    with Progress(2, wanted) as bar:
+        bar.say("it takes a while")
+        bar.advance(finished(0.0, 0.8))
+    assert bar.so_far() == "; validation 80.0 %"

@@ -105,6 +105,8 @@ TRAIN, VAL, TEST = (int(np.flatnonzero(getattr(SPLIT, part))[0]) for part in ("t
         ({"splits": [replace(SPLIT, val=SPLIT.val.astype(int))]}, DataError, "must be bool"),
         ({"splits": 1, "val_per_class": 0}, ValueError, "val_per_class must be a whole number of at least 1"),
         ({"splits": 1, "train_per_class": 2.0}, ValueError, "train_per_class must be a whole number"),
+        ({"mu": [0.1, "0.2"]}, TypeError, r"mu must be 'auto', a number or a list of numbers"),
+        ({"mu": b"12"}, TypeError, "mu must be 'auto', a number or a list of numbers, but b'12' came"),
     ],
 )
 def test_what_cannot_be_asked_for_is_one_sentence(options: dict[str, Any], error: type[Exception], says: str) -> None:
@@ -150,7 +152,23 @@ def test_features_in_double_precision_are_trained_in_single() -> None:
     data = to_data(replace(GRAPH, split=SPLIT))
     double = data.clone()
     double.x = data.x.double()
-    first, second = (fit(each, **{**QUICK, "splits": 1}) for each in (data, double))
+    first, second = (fit(each, **{**QUICK, "splits": [SPLIT]}) for each in (data, double))
     np.testing.assert_array_equal(first.test, second.test)
     z = second.model(double.x.float(), double.edge_index)  # as the docstring says
     assert z.dtype == torch.float32
+
+
+@pytest.mark.parametrize("asked", [{"splits": 3}, {"train_per_class": 4}, {"splits": 5, "val_per_class": 9}])
+def test_random_splits_are_not_asked_for_where_the_data_has_its_own(asked: dict[str, Any]) -> None:
+    data = to_data(replace(GRAPH, split=SPLIT))
+    named = ", ".join(f"{name}={value}" for name, value in asked.items())
+    with pytest.raises(ValueError, match=f"the data has a split of its own, but {named} asks for random ones: "):
+        fit(data, mu=0.1, max_epochs=2, progress=False, **asked)
+    assert list(fit(data, mu=0.1, seeds=1, max_epochs=2, progress=False).splits) == ["own"]
+
+
+@pytest.mark.parametrize("given", [np.float32(0.1), torch.tensor([0.1, 0.7]), np.array([0.1], np.float16)])
+def test_a_strength_of_fewer_bits_is_the_one_that_is_written(given: Any) -> None:
+    result = quick(mu=given, splits=[SPLIT], seeds=1, max_epochs=2)
+    assert result.mus[:2] == (0.0, 0.1)
+    assert result.at(0.1).runs == 1

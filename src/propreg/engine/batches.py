@@ -201,9 +201,9 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
         out.put(None)
 
     threads = torch.get_num_threads()
-    torch.set_num_threads(threads if workers == 1 and job.options.network is not None else 1)
     crew = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
     try:
+        torch.set_num_threads(threads if workers == 1 and job.options.network is not None else 1)
         for thread in crew:
             thread.start()
         running = workers
@@ -216,7 +216,10 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
             else:
                 yield item
     finally:
-        stop.set()
-        for thread in crew:
-            thread.join()
-        torch.set_num_threads(threads)
+        try:
+            stop.set()
+            for thread in crew:
+                if thread.ident is not None:  # an interruption may come before all are started
+                    thread.join()
+        finally:  # and another while they are waited for
+            torch.set_num_threads(threads)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from propreg import _errors
 from propreg._phi import PHIS
+from propreg.data.edges import check_nodes
 from propreg.data.graph import Graph, Split
 from propreg.engine.spec import Method, MethodName, Model, ModelName, Protocol, Replica
 
@@ -50,6 +51,7 @@ def check_graph(graph: object, splits: object) -> None:
             f"graph must be a propreg Graph, but a {type(graph).__name__} came: of a PyG Data, "
             "propreg.data.own.read_graph(data) makes one."
         )
+    check_nodes(graph.edge_index, graph.num_nodes, "edge_index")
     if not isinstance(splits, Mapping):
         raise TypeError(
             f"splits must be a dict of Splits by name, but a {type(splits).__name__} came: of a list, "

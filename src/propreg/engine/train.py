@@ -138,8 +138,8 @@ class Ledger:
             history = {"loss": losses, "val": vals / split.val.sum(), "test": tests / split.test.sum()}
         failed = int(self.failed_at[i]) or None
         weights = {name: p[i].cpu() for name, p in state.best.items()}
-        if failed is None and not all(bool(w.isfinite().all()) for w in weights.values()):
-            failed = int(stopper.best_epoch[i])  # in weights that the loss does not depend on
+        if failed is None and any(_broken(w, state.parameters.get(name)) for name, w in weights.items()):
+            failed = int(stopper.best_epoch[i])  # in what the loss does not depend on
         return number, Result(
             replica,
             val=int(stopper.best[i]) / int(split.val.sum()),
@@ -157,3 +157,13 @@ class Ledger:
         self.number, self.failed_at, self.told = self.number[kept], self.failed_at[kept], self.told[kept]
         self.stopper.keep(kept)
         return kept
+
+
+def _broken(weight: Tensor, parameter: Tensor | None) -> bool:
+    """Whether training has spoilt what a run reports: a weight that is not finite, or a NaN among running statistics.
+
+    What is not trained may hold anything, and a mask among a module's buffers is made of infinities.
+    """
+    if parameter is None:
+        return bool(weight.isnan().any())
+    return parameter.requires_grad and not bool(weight.isfinite().all())

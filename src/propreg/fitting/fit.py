@@ -49,10 +49,10 @@ def fit(
     *,
     method: str = "preg",
     preset: Preset = "paper",
-    splits: Splits = 5,
+    splits: Splits | None = None,
     seeds: int | None = None,
-    train_per_class: int = 20,
-    val_per_class: int = 30,
+    train_per_class: int | None = None,
+    val_per_class: int | None = None,
     lr: float = 0.01,
     weight_decay: float = 5e-4,
     dropout: float | None = None,
@@ -74,15 +74,16 @@ def fit(
         model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"``; a :class:`propreg.engine.Model` with other settings; or a
             function without arguments that makes a module ``forward(x, edge_index)`` of your own. It is called for
             every run after torch's random numbers are set to the run's seed; parameters that require no gradient stay
-            as they are. On a CPU its runs are trained one after another.
+            as they are. On a CPU its runs are trained one after another; on a GPU together where
+            ``torch.func.vmap`` can take it, and what it drops then depends on the batch.
         mu: ``"auto"`` for the method's own grid (from 0.05 to 1 for P-reg), one strength, or a list of them.
         method: ``"preg"``, or what the paper compares with: ``"laplacian"``, ``"confidence_penalty"`` or
             ``"label_smoothing"``.
         preset: The paper's formula or the official code's; see :meth:`propreg.PReg.preset`.
-        splits: How many random splits to draw where the data has none; or the splits themselves, as a list or by name
-            (:func:`propreg.data.splits.official_splits`, :func:`propreg.random_split`).
+        splits: How many random splits to draw where the data has none, by default 5; or the splits themselves, as a
+            list or by name (:func:`propreg.data.splits.official_splits`, :func:`propreg.random_split`).
         seeds: Trainings per split and strength; default 3, or 10 where there is one split.
-        train_per_class, val_per_class: Of the random splits.
+        train_per_class, val_per_class: Of the random splits; by default 20 and 30.
         lr, weight_decay, dropout, patience, max_epochs: Of the training; ``dropout`` defaults to the model's own.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a ``torch.device``.
         progress: Show a bar; None shows it on a terminal only, and ``"lines"`` says how long it takes where there is
@@ -110,8 +111,8 @@ def fit(
         need_pyg()
     elif dropout is not None:
         raise ValueError("dropout is for the built-in models: set it inside the module of your own.")
-    else:
-        warn_of_unseen_weights(graph, method)
+    if own or spec.name in ("gat", "mlp"):
+        warn_of_unseen_weights(graph, method, "" if own else spec.name)
     mus, parts = strengths(mu, method), named_splits(graph, splits, train_per_class, val_per_class)
     shape = (len(mus), len(parts), number_of_seeds(seeds, len(parts)))
     rate = number("dropout", dropout) if dropout is not None else (0.6 if spec.name == "gat" else 0.5)

@@ -14,8 +14,19 @@ from propreg.fitting.given_numbers import whole
 Splits = int | Mapping[str, Split] | Sequence[Split]
 
 
-def named_splits(graph: Graph, splits: Splits, train: int, val: int) -> dict[str, Split]:
-    """The splits by name, in order; ``train`` and ``val`` are the nodes per class of random ones."""
+def named_splits(graph: Graph, splits: Splits | None, train: int | None, val: int | None) -> dict[str, Split]:
+    """The splits by name, in order; ``train`` and ``val`` are the nodes per class of random ones.
+
+    None is what was not asked for: five splits of 20 and 30 nodes, or the graph's own.
+    """
+    asked = {"splits": splits, "train_per_class": train, "val_per_class": val}
+    random = [f"{name}={value}" for name, value in asked.items() if isinstance(value, int | np.integer)]
+    if random and graph.split is not None and not isinstance(splits, Mapping | Sequence):
+        raise ValueError(
+            f"the data has a split of its own, but {', '.join(random)} asks for random ones: leave that out, take the "
+            "masks out of the data, or pass splits themselves."
+        )
+    splits = 5 if splits is None else splits
     if isinstance(splits, Split):
         raise TypeError("splits must be a number, or splits themselves, but one Split came: pass splits=[split].")
     if isinstance(splits, bool) or not isinstance(splits, int | np.integer | Mapping | Sequence):
@@ -31,7 +42,7 @@ def named_splits(graph: Graph, splits: Splits, train: int, val: int) -> dict[str
     elif splits < 1:
         raise ValueError(f"splits must be at least 1, but {splits} came.")
     else:
-        parts = _random(graph, int(splits), train, val)
+        parts = _random(graph, int(splits), 20 if train is None else train, 30 if val is None else val)
     if not parts:
         raise ValueError("splits is empty: give at least one split.")
     return {name: _checked(name, split, graph) for name, split in parts.items()}
@@ -53,7 +64,10 @@ def _checked(name: str, split: Split, graph: Graph) -> Split:
     for mask, nodes in masks.items():
         part = mask.removesuffix("_mask")
         if nodes.shape != graph.y.shape:
-            raise DataError(f"split {name!r} has {nodes.shape} {part} nodes but the graph has {graph.num_nodes} nodes.")
+            raise DataError(
+                f"split {name!r}: {part} must be a mask, a bool for each of {graph.num_nodes} nodes, but has shape "
+                f"{list(nodes.shape)}: of node numbers, mask = np.zeros({graph.num_nodes}, bool); mask[numbers] = True."
+            )
         if not nodes.any():
             raise DataError(f"split {name!r} has no {part} nodes: give each of train, val and test at least one.")
     return check_masks(masks, graph.y, f"split {name!r}") or split

@@ -59,6 +59,15 @@ def check_depends(z: Tensor) -> None:
         )
 
 
+def check_unchanged(x: Tensor) -> None:
+    """Refuse a module that has written into the features: every later run would see others."""
+    if x._version:
+        raise ValueError(
+            "the module changes x in place, which all runs share: leave inplace=True out on x, or begin forward with "
+            "x = x.clone()."
+        )
+
+
 def check_same(trained: Tensor, handed_back: Tensor) -> None:
     """Refuse a module of which parameters and buffers do not tell what it computes."""
     size = max(1.0, float(trained.nan_to_num().abs().max()))

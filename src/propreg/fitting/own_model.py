@@ -24,6 +24,7 @@ from propreg.fitting.own_checks import (
     check_no_longer_lazy,
     check_parameters,
     check_same,
+    check_unchanged,
 )
 from propreg.fitting.random_state import seed_torch
 
@@ -45,7 +46,7 @@ class OwnNetwork:
         self.factory = factory
         graph = problem.graph
         x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
-        self.x = torch.from_numpy(x).to(problem.device, problem.dtype)
+        self.x = torch.from_numpy(x).to(problem.device, problem.dtype, copy=True)  # a module may write into it
         self.edge_index = torch.from_numpy(graph.edge_index).to(problem.device)
         self.device, self.num_classes = problem.device, problem.num_classes
         self.base = self._made(0)
@@ -144,6 +145,7 @@ class OwnNetwork:
             for t in (t for t in p.values() if t.requires_grad):
                 t.data.mul_(1.1).add_(0.01)  # other than those that a new module has anyway
             check_depends(self.finish(p, None, lambda _: None))
+        check_unchanged(self.x)
         seed_torch(0, self.device)
         with torch.no_grad():
             z = self.finish(p, None, nothing_dropped)[0]

@@ -28,7 +28,7 @@ class Progress:
         self._total, self._done = total, 0
         self._lines = wanted == "lines"
         self._start = self._last = time.monotonic()
-        if wanted is False:
+        if wanted is False or sys.stderr is None:  # closed before Python began
             return
         try:
             from rich.console import Console
@@ -53,14 +53,16 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if self._bar is not None:
-            self._bar.start()
+            with _unread():
+                self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            with _unread():
+                self._bar.stop()
 
     def advance(self, result: Result) -> None:
         """One run more."""
@@ -68,7 +70,8 @@ class Progress:
         if not result.failed:
             self._scores.setdefault(result.replica.strength, []).append(result.val)
         if self._bar is not None:
-            self._bar.update(self._task, advance=1, description=self.so_far())
+            with _unread():
+                self._bar.update(self._task, advance=1, description=self.so_far())
         elif self._lines and (now := time.monotonic()) - self._last >= EVERY:
             self._last = now
             left = (now - self._start) / self._done * (self._total - self._done)
@@ -77,9 +80,10 @@ class Progress:
     def say(self, line: str) -> None:
         """A line above the bar, or in its place; nothing where neither is wanted."""
         if self._bar is not None:
-            self._bar.console.print(line, highlight=False, markup=False)
+            with _unread():
+                self._bar.console.print(line, highlight=False, markup=False)
         elif self._lines:
-            with contextlib.suppress(OSError):  # nobody reads it any more: that must not end a training
+            with _unread():
                 print(line, file=sys.stderr, flush=True)
 
     def so_far(self) -> str:
@@ -92,3 +96,8 @@ class Progress:
             best = max(above, key=lambda mu: means[mu])
             known.append(f"with mu {best:g} {100 * means[best]:.1f} %")
         return f"; validation {', '.join(known)}" if known else ""
+
+
+def _unread() -> "contextlib.suppress":
+    """Nobody reads what is written any more, or the disk is full: that must not end a training."""
+    return contextlib.suppress(OSError, ValueError)

@@ -103,14 +103,14 @@ def _kind(array: NDArray[Any]) -> str:
     return f"{array.dtype} {list(array.shape)}"
 
 
-def warn_of_unseen_weights(graph: Graph, method: str) -> None:
-    """A model of the user's own does not get the edge weights, which the regulariser uses."""
+def warn_of_unseen_weights(graph: Graph, method: str, model: str = "") -> None:
+    """A model of the user's own (no name), a GAT and an MLP do not get the edge weights, which the regulariser uses."""
     if graph.edge_weight is None or method not in ("preg", "laplacian"):
         return
-    doubt = (
-        f"{METHODS[method].title} uses the graph's edge weights, but a model of your own, forward(x, edge_index), does "
-        "not get them: keep them in the module, or train without them."
-    )
+    who, fix = "a model of your own, forward(x, edge_index), does not get them", "keep them in the module, or "
+    if model:
+        who, fix = f"model={model!r} does not", ""
+    doubt = f"{METHODS[method].title} uses the graph's edge weights, but {who}: {fix}train without them."
     warn_once(doubt, graph, stacklevel=4)
 
 

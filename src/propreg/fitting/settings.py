@@ -44,12 +44,30 @@ def strengths(mu: Any, method: str) -> tuple[float, ...]:
         _errors.one_of("mu", mu, ("auto",), ", a number or a list of numbers")
         return (0.0, *METHODS[method].grid)
     try:
-        wanted = [float(m) for m in (mu if isinstance(mu, Iterable) else [mu])]
+        if isinstance(mu, bytes | bytearray):
+            raise TypeError
+        wanted = [_strength(m) for m in (mu if isinstance(mu, Iterable) else [mu])]
     except (TypeError, ValueError):
         raise TypeError(f"mu must be 'auto', a number or a list of numbers, but {mu!r} came.") from None
     if not wanted or not all(np.isfinite(m) and m >= 0 for m in wanted):
         raise ValueError(f"mu must hold finite numbers of at least 0, but {mu!r} came.")
     return tuple(sorted({0.0, *wanted}))
+
+
+def _strength(given: Any) -> float:
+    """A strength; one of fewer bits as it is written, so that 0.1 in float32 is 0.1.
+
+    Example:
+        >>> _strength(np.float32(0.1)), _strength(torch.tensor(0.2)), _strength(1)
+        (0.1, 0.2, 1.0)
+    """
+    if isinstance(given, str | bytes):
+        raise TypeError
+    digits = next((n for kind, n in _DIGITS.items() if kind in str(getattr(given, "dtype", ""))), None)
+    return float(given) if digits is None else float(f"{float(given):.{digits}g}")
+
+
+_DIGITS = {"bfloat16": 2, "float16": 3, "float32": 7}
 
 
 def number_of_seeds(seeds: int | None, splits: int) -> int:
