@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common import Record, parser, settled, show
+from propreg.study.choosing import choose
+from propreg.study.experiment import load_experiment
 from propreg.study.store import Store
 
 ROWS = ("table1", "model=gcn", "model=mlp", "method=plain", "method=preg-reference")
@@ -33,12 +35,16 @@ def trained(folder: Path, experiment: str, only: tuple[str, ...], device: str, p
     for number in range(processes):
         with (folder / f"log-{number}").open("w") as log:
             crew.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=_environment(folder)))
-    failed = [number for number, process in enumerate(crew) if process.wait() not in (0, 1)]  # 1: others hold the rest
+    failed = [number for number, process in enumerate(crew) if process.wait()]
     took = time.perf_counter() - start
     if failed:
         raise SystemExit(f"process {failed[0]} failed: {(folder / f'log-{failed[0]}').read_text()[-2000:]}")
+    wanted = {run.key for line in choose(load_experiment(experiment), only) for run in line.runs()}
     with Store(store, "read") as done:
-        return len(done.keys()), took
+        missing = len(wanted - done.keys())
+    if missing:
+        raise SystemExit(f"{missing} of {len(wanted)} runs are missing, so that the time says nothing.")
+    return len(wanted), took
 
 
 @contextlib.contextmanager
@@ -75,7 +81,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, shared_gpu(Path(name), chosen.device) as shared:
         runs, took = trained(Path(name), experiment, tuple(only), chosen.device, chosen.processes)
     case = " ".join([experiment, *only])
-    how = f"{runs} runs, {chosen.processes} processes{' under MPS' if shared else ''}"
+    how = f"{runs} runs, processes: {chosen.processes}{', under MPS' if shared else ''}"
     show([Record(case, chosen.device, how, took, "s")], chosen.device, chosen.json, chosen.save)
 
 

@@ -20,12 +20,6 @@ def named_splits(graph: Graph, splits: Splits | None, train: int | None, val: in
     None is what was not asked for: five splits of 20 and 30 nodes, or the graph's own.
     """
     asked = {"splits": splits, "train_per_class": train, "val_per_class": val}
-    random = [f"{name}={value}" for name, value in asked.items() if isinstance(value, int | np.integer)]
-    if random and graph.split is not None and not isinstance(splits, Mapping | Sequence):
-        raise ValueError(
-            f"the data has a split of its own, but {', '.join(random)} asks for random ones: leave that out, take the "
-            "masks out of the data, or pass splits themselves."
-        )
     splits = 5 if splits is None else splits
     if isinstance(splits, Split):
         raise TypeError("splits must be a number, or splits themselves, but one Split came: pass splits=[split].")
@@ -38,6 +32,11 @@ def named_splits(graph: Graph, splits: Splits | None, train: int | None, val: in
     elif isinstance(splits, Sequence):
         parts = {str(i): split for i, split in enumerate(splits)}
     elif graph.split is not None:
+        if random := [f"{name}={value}" for name, value in asked.items() if value is not None]:
+            raise ValueError(
+                f"the data has a split of its own, but {', '.join(random)} asks for random ones: leave that out, take "
+                "the masks out of the data, or pass splits themselves."
+            )
         parts = {"own": graph.split}
     elif splits < 1:
         raise ValueError(f"splits must be at least 1, but {splits} came.")

@@ -133,7 +133,7 @@ def _six(experiment: Experiment, results: Results, curves: Curves) -> list[Panel
 
 def _found(curves: Sequence[Curves]) -> list[str]:
     found = [s for each in curves for s in found_for(each.dataset, each.levels, each.places, each.readings) if s]
-    return [*found, *(["Something falls or rises where it surely does."] if found else [])]
+    return [*found, *(["Falls and rises are said only of what surely does."] if found else [])]
 
 
 def _against_strength(

@@ -43,7 +43,7 @@ def forest(results: Results) -> Figure:
         "What regularisers add to the plain model: test accuracy, random splits",
         "Difference of test accuracy to the plain model on the same splits and seeds, strength picked on validation.",
         f"Dot and bar: mean of {behind(experiment.lines[0])} and its 95 % interval; ◇: the "
-        f"difference of the paper's means, whose strengths seem to be picked on test.",
+        "difference of the paper's means, whose strengths seem to be picked on test.",
         "P-reg improves GCN, GAT and MLP on almost all datasets, and more than the other regularisers do.",
         said(sentence for model in MODELS for sentence in _found(model, datasets, gains, chosen)),
         all_lacking(

@@ -40,7 +40,7 @@ def mask(results: Results) -> Figure:
         f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; ◇: the paper's "
         "Table 1, plain (α = 0) and with P-reg (α = 1); "
         f"μ beside a name: {' / '.join(words.model(m) for m in models)}. The term is a mean over the nodes it acts "
-        f"on, as in the paper: the fewer they are, the more each counts.",
+        "on, as in the paper: the fewer they are, the more each counts.",
         "accuracy generally rises with α and then becomes stable, on all datasets.",
         said(sentence for model in models for sentence in _found(model, datasets, curves)),
         all_lacking(
