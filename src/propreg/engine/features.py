@@ -9,7 +9,7 @@ from torch import Tensor
 
 from propreg.data.graph import Graph, SparseFeatures
 from propreg.engine import kernels
-from propreg.engine.activation import bias_relu
+from propreg.engine.activation import bias_relu, spread_relu
 from propreg.engine.dropout import Masks
 from propreg.engine.sparse import Matrix, Pattern, has_bags
 
@@ -85,7 +85,9 @@ class Features:
             from propreg.engine.kernels import halves
 
             return halves.layer(self._halves, weight, bias)
-        return bias_relu(self(weight), bias, gated=True)
+        if self.prefers_dense(weight.shape[2]):
+            return bias_relu(self(weight), bias, gated=True)
+        return spread_relu(self.matrix, weight, bias)
 
     def _fits(self, width: int) -> bool:
         if self.dense is None or not self._on_cores:

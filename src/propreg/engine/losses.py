@@ -15,15 +15,12 @@ from propreg.engine.targets import Targets
 
 def cross_entropy(z: Tensor, targets: Targets, smoothing: Tensor | None = None) -> Tensor:
     """Mean cross entropy over each replica's training nodes, with (1 − α) y + α/C targets where α is given. [R]."""
-    log_p = targets.log_probabilities(z)
+    log_p = targets.logits(z).log_softmax(-1)
     picked = log_p.gather(-1, targets.classes.unsqueeze(-1)).squeeze(-1)
     if smoothing is not None:
         alpha = smoothing.unsqueeze(-1)
         picked = (1 - alpha) * picked + alpha * log_p.mean(-1)
     return -(picked * targets.weights).sum(-1)
-
-
-_COMMON = ("preg", "cross_entropy", None)  # the method that almost every run has: name, phi, what is detached
 
 
 @dataclass
@@ -50,9 +47,12 @@ class Regulariser:
     def beside_cross_entropy(
         self, trained: Tensor, counted: Tensor | None, targets: Targets
     ) -> tuple[Tensor, Tensor] | None:
-        """Cross entropy and :meth:`value` at once, of one pass or two [R, N, passes, C]; None if not to be had."""
-        method, matrix, connected = self.method, self.adjacency, self.connected
-        if matrix is None or connected is None or (method.name, method.phi, method.detach) != _COMMON:
+        """Cross entropy and :meth:`value` at once, of one pass or two; None if not to be had.
+
+        ``trained`` is [R, N, passes, C], or [groups, members, N, passes, C] from a network's ``finish_all``.
+        """
+        matrix, connected = self.adjacency, self.connected
+        if matrix is None or connected is None or not self.method.usual:
             return None
         both = regularised(matrix, trained, self._weights(connected, counted), targets)
         return None if both is None else (both[0], self._hinged(both[1]))
@@ -95,7 +95,7 @@ class Regulariser:
         return total / self.num_edges if self.method.reduction == "mean" else total
 
     def _confidence(self, z: Tensor, targets: Targets) -> Tensor:
-        log_p = targets.log_probabilities(z) if self.method.nodes == "train" else z.log_softmax(-1)
+        log_p = (targets.logits(z) if self.method.nodes == "train" else z).log_softmax(-1)
         negative = (log_p.exp() * log_p).sum(-1)
         mean = (negative * targets.weights).sum(-1) if self.method.nodes == "train" else negative.mean(-1)
         return mean if self.method.variant == "paper" else -mean

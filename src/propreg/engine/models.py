@@ -76,15 +76,22 @@ class Layers:
             h = (spread_relu if i < last else spread)(self.adjacency, h, p[f"b{i}"])
         return h
 
-    def finish_all(self, p: Parameters, begun: Tensor | None, draws: Sequence[Draw]) -> tuple[Tensor, Tensor] | None:
-        """The evaluation [R, N, C] and all training passes [R, N, passes, C] at once, where kernels can; else None."""
+    def finish_all(
+        self, p: Parameters, begun: Tensor | None, draws: Sequence[Draw], in_groups: bool
+    ) -> tuple[Tensor, Tensor] | None:
+        """The evaluation and all training passes at once, where kernels can; else None.
+
+        [groups, members, N, C] and [groups, members, N, passes, C], with one member each if not ``in_groups``.
+        """
         masks = [m for m in (draw("hidden1") for draw in draws) if m is not None]
         if begun is None or self.spec.layers > 2 or len(masks) < len(draws) or not kernels.usable(begun, p["w1"]):
             return None
         from propreg.engine.kernels.dropped_linear import fused
         from propreg.engine.kernels.passes import passes
 
-        return passes(self.adjacency, begun, p["w1"], p["b1"], masks) if fused(begun, p["w1"]) else None
+        if not fused(begun, p["w1"]):
+            return None
+        return passes(self.adjacency, begun, p["w1"], p["b1"], masks, in_groups=in_groups)
 
     def _first(self, p: Parameters, masks: Masks | None) -> Tensor:
         if masks is None and (self.fold or self.adjacency is None):

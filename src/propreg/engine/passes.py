@@ -38,25 +38,33 @@ class Passes:
         self.network, self.p, self.begun = network, state.parameters, begun
         self.draws = [Drawn(state, number) for number in range(2 if method.second_pass else 1)]
         finish_all = getattr(network, "finish_all", None)
-        self._at_once: tuple[Tensor, Tensor] | None = finish_all(self.p, begun, self.draws) if finish_all else None
+        self._at_once: tuple[Tensor, Tensor] | None = None
+        if finish_all:  # in groups only what nobody asks each replica's logits of: to get them is a copy
+            self._at_once = finish_all(self.p, begun, self.draws, method.usual)
         self._each: list[Tensor] = []
 
     @torch.no_grad()
     def evaluated(self) -> Tensor:
-        """Those of the weights as they are, with nothing dropped and no gradient. [R, N, C]."""
+        """Those of the weights as they are, with nothing dropped and no gradient.
+
+        [R, N, C], or [groups, members, N, C] where the network computes all passes at once.
+        """
         if self._at_once is not None:
             return self._at_once[0]
         return self.network.finish(self.p, self.begun, nothing_dropped)
 
     def together(self) -> Tensor | None:
-        """Those of all training passes [R, N, passes, C], where they are at hand; else None."""
+        """Those of all training passes, where they are at hand; else None.
+
+        [R, N, passes, C], or [groups, members, N, passes, C] where the network computes them at once.
+        """
         if self._at_once is not None:
             return self._at_once[1]
         return self._trained()[0].unsqueeze(2) if len(self.draws) == 1 else None
 
     def each(self) -> tuple[Tensor, Tensor]:
         """Those of the training pass, and those that P-reg propagates: of a second pass, or the same. [R, N, C]."""
-        each = self._trained() if self._at_once is None else self._at_once[1].unbind(2)
+        each = self._trained() if self._at_once is None else self._at_once[1].squeeze(1).unbind(2)
         return each[0], each[-1]
 
     def _trained(self) -> list[Tensor]:

@@ -25,9 +25,10 @@ def regularised(matrix: Matrix, trained: Tensor, weights: Tensor, targets: Targe
         targets: The training nodes.
 
     Shape:
-        trained [R, N, passes, C], weights [N] or [R, N] → [R], [R].
+        trained [R, N, passes, C] (for the kernels also in groups, [groups, members, N, passes, C]), weights [N] or
+        [R, N] → [R], [R].
     """
-    if kernels.usable(trained, weights) and trained.shape[3] <= WIDEST:
+    if kernels.usable(trained, weights) and trained.shape[-1] <= WIDEST:
         from propreg.engine.kernels import regularised as kernel
 
         return kernel.regularised(matrix, trained, weights, targets)
@@ -41,7 +42,7 @@ class _OnePass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, weights: Tensor, targets: Targets, matrix: Matrix) -> tuple[Tensor, Tensor]:
         term, *slopes = value_and_slopes(z, matrix.multiply(z, False), weights)
-        entropy, slope = targets.entropy_and_slopes(z)
+        entropy, slope = targets.entropy_and_slopes(targets.logits(z))
         ctx.save_for_backward(*slopes, weights, slope, targets.nodes)
         ctx.matrix = matrix
         return entropy, term
@@ -51,12 +52,6 @@ class _OnePass(torch.autograd.Function):
         to_z, to_propagated, weights, slope, nodes = ctx.saved_tensors
         back = scaled(to_propagated, by_term, weights)
         grad = ctx.matrix.multiply(back, True, onto=scaled(to_z, by_term, weights))
-        return add_at(grad, nodes, slope * by_entropy.view(-1, 1, 1)), None, None, None
-
-
-def add_at(grad: Tensor, nodes: Tensor, slope: Tensor) -> Tensor:
-    """Add slopes [R, T, C] to the rows of these nodes in grad [R, N, C].
-
-    A node that fills up a short row of targets has no slope, so that it may be there twice.
-    """
-    return grad.scatter_add_(1, nodes.unsqueeze(-1).expand_as(slope), slope)
+        # A node that fills up a short row of targets has no slope, so that it may be there twice.
+        slope = slope * by_entropy.view(-1, 1, 1)
+        return grad.scatter_add_(1, nodes.unsqueeze(-1).expand_as(slope), slope), None, None, None

@@ -75,6 +75,11 @@ class Method:
     nodes: Literal["train", "all"] = "train"
     schedule: Literal["constant", "annealed"] = "constant"
 
+    @property
+    def usual(self) -> bool:
+        """Whether it is P-reg with cross entropy and nothing detached: almost every run, with functions of its own."""
+        return (self.name, self.phi, self.detach) == ("preg", "cross_entropy", None)
+
     @classmethod
     def preset(cls, name: Literal["paper", "reference"]) -> "Method":
         """P-reg as the paper writes it, or as the official code computes it."""

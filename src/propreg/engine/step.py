@@ -48,13 +48,16 @@ def _loss(regulariser: Regulariser | None, method: Method, state: State, logits:
 
 @torch.no_grad()
 def correct(logits: Tensor, state: State, y: Tensor) -> tuple[Tensor, Tensor]:
-    """How many validation and test nodes each replica gets right, by an evaluation [R, N, C]. int64 [R] each."""
+    """How many validation and test nodes each replica gets right, by :meth:`.Passes.evaluated`. int64 [R] each."""
     found = right(logits, y)
     return _count(found, *state.val), _count(found, *state.test)
 
 
 def right(logits: Tensor, y: Tensor) -> Tensor:
-    """Whether the largest of the logits [R, N, C], the first of equal ones, is that of the class. bool [R, N]."""
+    """Whether the largest of the logits [R, N, C], the first of equal ones, is that of the class. bool [R, N].
+
+    In groups they are [groups, members, N, C]; the last rows then may be of members that are no replicas.
+    """
     if kernels.usable(logits, y):
         from propreg.engine.kernels.judge import right as kernel
 

@@ -15,7 +15,7 @@ from propreg.engine.dropout import Masks
 from propreg.engine.kernels import judge
 from propreg.engine.kernels.column_sums import column_sums, leave
 from propreg.engine.kernels.passes import passes
-from propreg.engine.kernels.pitch import in_slots, slot_for
+from propreg.engine.kernels.pitch import from_slots, in_slots, members_of, slot_for
 from propreg.engine.kernels.regularised import regularised
 from propreg.engine.losses import cross_entropy
 from propreg.engine.sparse import Matrix
@@ -24,32 +24,44 @@ from propreg.engine.targets import Targets
 NODES, REPLICAS, HIDDEN = 13, 2, 32
 
 
-def drawn(count: int) -> list[Masks]:
+def drawn(count: int, replicas: int = REPLICAS) -> list[Masks]:
     """Masks of so many passes, with the same rates."""
-    found = [masks(REPLICAS) for _ in range(count)]
+    found = [masks(replicas) for _ in range(count)]
     for number, each in enumerate(found):
         each.keys = each.keys + 2 * number
     return found
 
 
-@pytest.mark.parametrize(("count", "classes", "graph"), [(1, 3, True), (2, 7, True), (2, 5, False)])
-def test_all_passes_are_each_for_itself(count: int, classes: int, graph: bool) -> None:
+@pytest.mark.parametrize(
+    ("count", "classes", "graph", "replicas"),
+    [(1, 3, True, 1), (2, 7, True, 3), (2, 5, False, 2), (1, 5, True, 9), (2, 15, True, 2)],
+)
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_all_passes_are_each_for_itself(count: int, classes: int, graph: bool, replicas: int, in_groups: bool) -> None:
     known = matrix(NODES, NODES, torch.float32) if graph else None
-    h = numbers(REPLICAS, NODES, HIDDEN, seed=8).relu().requires_grad_()
-    w = numbers(REPLICAS, HIDDEN, classes, seed=9).requires_grad_()
-    bias = numbers(REPLICAS, classes, seed=10).requires_grad_()
-    found = drawn(count)
+    h = numbers(replicas, NODES, HIDDEN, seed=8).relu().requires_grad_()
+    w = numbers(replicas, HIDDEN, classes, seed=9).requires_grad_()
+    bias = numbers(replicas, classes, seed=10).requires_grad_()
+    found = drawn(count, replicas)
 
     def one(m: Masks | None) -> Tensor:
         return spread(known, plain.dropped_linear(h.relu(), w, m), bias)
 
-    check_twins(
-        lambda: passes(known, h, w, bias, found)[1], lambda: torch.stack([one(m) for m in found], 2), h, w, bias
-    )
-    evaluated = passes(known, h, w, bias, found)[0]
+    def all_of_them() -> tuple[Tensor, Tensor]:
+        both = passes(known, h, w, bias, found, in_groups=in_groups)
+        assert (both[0].shape[1] > 1) == (in_groups and replicas > 1)
+        return both
+
+    check_twins(lambda: alone(all_of_them()[1], replicas), lambda: torch.stack([one(m) for m in found], 2), h, w, bias)
+    evaluated = all_of_them()[0]
     assert not evaluated.requires_grad
     with kernels.switched_off():
-        check_close(evaluated, one(None))
+        check_close(alone(evaluated, replicas), one(None))
+
+
+def alone(x: Tensor, replicas: int) -> Tensor:
+    """Each replica for itself, [R, …] of [groups, members, …]."""
+    return x.flatten(0, 1)[:replicas]
 
 
 def loss(known: Matrix, trained: Tensor, weights: Tensor, targets: Targets) -> Tensor:
@@ -76,6 +88,52 @@ def test_one_gradient_of_both_losses(count: int, classes: int, dtype: torch.dtyp
         lambda: loss(known, trained, weights, targets),
         trained,
     )
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(("count", "classes", "replicas"), [(1, 5, 3), (2, 7, 9), (2, 15, 2), (1, 3, 1), (2, 8, 8)])
+def test_losses_of_groups(count: int, classes: int, replicas: int, own: bool) -> None:
+    """Of logits as they come from all passes at once, and with the gradient as it goes back to them."""
+    known, found = matrix(NODES, NODES, torch.float32), drawn(count, replicas)
+    h = numbers(replicas, NODES, HIDDEN, seed=8).relu().requires_grad_()
+    w = numbers(replicas, HIDDEN, classes, seed=9).requires_grad_()
+    bias = numbers(replicas, classes, seed=10).requires_grad_()
+    nodes = torch.stack([(torch.arange(4, device=DEVICE) * (r + 2)) % NODES for r in range(replicas)])
+    targets = Targets(nodes, nodes % classes, numbers(replicas, 4, seed=11).abs())
+    weights = numbers(replicas, NODES, seed=12).abs() if own else numbers(NODES, seed=12).abs()
+
+    def ours() -> Tensor:
+        trained = passes(known, h, w, bias, found, in_groups=True)[1]
+        return torch.stack(regularised(known, trained, weights, targets))
+
+    def theirs() -> Tensor:
+        trained = torch.stack([spread(known, plain.dropped_linear(h.relu(), w, m), bias) for m in found], 2)
+        return loss(known, trained, weights, targets)
+
+    check_twins(ours, theirs, h, w, bias)
+
+
+def test_a_long_row_of_a_group() -> None:
+    nodes, replicas, classes = 70, 8, 5
+    known = matrix(nodes, nodes, torch.float32)
+    assert int(known.pattern.crow.diff().max()) > 64
+    every = numbers(1, nodes, replicas, 8).requires_grad_()
+    first = torch.zeros(replicas, 1, dtype=torch.int64, device=DEVICE)
+    targets = Targets(first, first, numbers(replicas, 1))
+    weights = numbers(nodes, seed=12).abs()
+    trained = every.transpose(1, 2)[..., None, 8 - classes :]
+    check_twins(
+        lambda: torch.stack(regularised(known, trained, weights, targets)),
+        lambda: loss(known, trained.flatten(0, 1), weights, targets),
+        every,
+    )
+
+
+@pytest.mark.parametrize("members", [1, 2, 3])
+def test_right_in_groups(members: int) -> None:
+    logits = numbers(2, 40, members, 8).transpose(1, 2)[..., 3:]
+    y = torch.arange(40, device=DEVICE) % 5
+    assert torch.equal(judge.right(logits, y), (logits.argmax(-1) == y).flatten(0, 1))
 
 
 @pytest.mark.parametrize("beside", [0, 2], ids=["alone", "beside others"])
@@ -144,14 +202,28 @@ class Seen(torch.autograd.Function):
 
 @pytest.mark.parametrize(("classes", "dtype"), [(5, torch.float32), (7, torch.float64), (8, torch.float32)])
 @pytest.mark.parametrize("count", [1, 2])
-def test_a_gradient_in_slots_is_not_copied(count: int, classes: int, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("members", [1, 4])
+def test_a_gradient_in_slots_is_not_copied(members: int, count: int, classes: int, dtype: torch.dtype) -> None:
     slot = slot_for(classes)
-    every = numbers(REPLICAS, NODES, count, slot, dtype=dtype)
-    grad = every[..., slot - classes :]
+    every = numbers(2, NODES, count, members * slot, dtype=dtype)
+    grad = from_slots(every, members, slot - classes, classes)
+    assert grad.shape == (2, members, NODES, count, classes)
     rows, found, shift = in_slots(grad)
     assert (rows.data_ptr(), found, shift) == (every.data_ptr(), slot, slot - classes)
     assert torch.equal(rows, every.flatten(2))
-    for other in (grad.contiguous(), every[..., :classes], grad.transpose(1, 2).contiguous().transpose(1, 2)):
+    others = [grad.contiguous(), grad.transpose(1, 2).contiguous().transpose(1, 2)]
+    if classes < slot:
+        others.append(from_slots(every, members, 0, classes))
+    for other in others:
         rows, found, shift = in_slots(other)
         assert (found, shift) == (classes, 0)
-        assert torch.equal(rows, other.flatten(2))
+        assert torch.equal(rows, other.permute(0, 2, 3, 1, 4).flatten(2))
+
+
+def test_a_group_stays_in_the_cache() -> None:
+    assert members_of(500, 34_493, 16, 8) == 8
+    assert members_of(500, 34_493, 48, 16) == 2
+    assert members_of(500, 2_000_000, 16, 8) == 1
+    assert members_of(3, 100, 16, 8) == 4
+    assert members_of(1, 100, 16, 8) == 1
+    assert members_of(9, 100, 128, 64) == 1

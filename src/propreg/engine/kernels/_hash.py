@@ -9,9 +9,15 @@ from propreg.engine.kernels._triton import jit, tl
 @jit
 def mask_settings(keys, least, replica):
     """A replica's two keys, and the least signed 16-bit number that is kept."""
-    k1 = tl.load(keys + 2 * replica).to(tl.uint32, bitcast=True)
-    k2 = tl.load(keys + 2 * replica + 1).to(tl.uint32, bitcast=True)
+    k1, k2 = keys_of(keys, replica)
     return k1, k2, tl.load(least + replica).to(tl.int32)
+
+
+@jit
+def keys_of(keys, number):
+    """The two keys of a mask."""
+    k1 = tl.load(keys + 2 * number).to(tl.uint32, bitcast=True)
+    return k1, tl.load(keys + 2 * number + 1).to(tl.uint32, bitcast=True)
 
 
 @jit

@@ -8,41 +8,45 @@ import torch
 from torch import Tensor
 
 from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
-from propreg.engine.kernels.pitch import in_rows
+from propreg.engine.kernels.pitch import apart, in_rows
 
 
 def right(logits: Tensor, y: Tensor) -> Tensor:
     """Whether the largest logit is the class, the first of equal ones; a logit that is NaN counts as the largest.
 
     Args:
-        logits: Without a copy if they are some columns of a contiguous tensor.
+        logits: Without a copy if they lie as :func:`.pitch.in_rows` has them.
         y: The classes.
 
     Shape:
-        logits [R, N, C], y [N] → bool [R, N].
+        logits [R, N, C] or in groups [groups, members, N, C], y [N] → bool [R, N] or [groups · members, N].
     """
-    logits = in_rows(logits)
-    replicas, nodes, classes = logits.shape
+    logits = in_rows(logits if logits.dim() == 4 else logits.unsqueeze(1))
+    groups, members, nodes, classes = logits.shape
+    replicas = groups * members
     out = torch.empty(replicas, nodes, dtype=torch.uint8, device=logits.device)
     columns = power_of_two(classes, least=2)
     rows = max(1024 // columns, 1)
     if out.numel():
         _right[tiles(nodes, rows), replicas](
             logits, y, out, nodes,
-            PITCH=logits.stride(1), WIDTH=classes, COLUMNS=columns, ROWS=rows, num_warps=4, **LAUNCH,
+            MEMBERS=members, PITCH=logits.stride(2), APART=apart(logits), WIDTH=classes,
+            COLUMNS=columns, ROWS=rows, num_warps=4, **LAUNCH,
         )  # fmt: skip
     return out.view(torch.bool)
 
 
 @jit
 def _right(
-    logits, y, out, num_rows, PITCH: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr
-):
+    logits, y, out, num_rows, MEMBERS: tl.constexpr, PITCH: tl.constexpr, APART: tl.constexpr, WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     replica = tl.program_id(1).to(tl.int64)
+    logits += replica // MEMBERS * num_rows * PITCH + replica % MEMBERS * APART
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)[None, :]
     real = row < num_rows
-    place = (replica * num_rows + row)[:, None] * PITCH + column
+    place = row.to(tl.int64)[:, None] * PITCH + column
     tile = tl.load(logits + place, real[:, None] & (column < WIDTH), other=float("-inf"))
     broken = tl.where(tile == tile, 0, 1)  # noqa: PLR0124  (it is not where it is NaN)
     best = tl.where(tl.max(broken, 1) > 0, tl.argmax(broken, 1), tl.argmax(tile, 1))

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from propreg.engine.kernels.agreement import cross_entropies
-from propreg.engine.kernels.pitch import in_rows
+from propreg.engine.kernels.pitch import from_slots, in_rows
 from propreg.engine.kernels.spmm import multiply
-from propreg.engine.regularised import add_at
 from propreg.engine.sparse import Matrix
 from propreg.engine.targets import Targets
 
@@ -23,13 +23,15 @@ def regularised(matrix: Matrix, trained: Tensor, weights: Tensor, targets: Targe
     Args:
         matrix: What propagates.
         trained: The logits z of one training pass, which are also the source, or those of two: z, then the source.
-            Without a copy if they are some columns of a contiguous tensor.
+            Without a copy if they lie as :func:`.pitch.in_rows` has them.
         weights: How much each node counts for P-reg.
         targets: The training nodes.
 
     Shape:
-        trained [R, N, passes, C], weights [N] or [R, N] → [R], [R].
+        trained [R, N, passes, C] or in groups [groups, members, N, passes, C], weights [N] or [R, N] → [R], [R].
     """
+    if trained.dim() == 4:
+        trained = trained.unsqueeze(1)
     entropy, term = _Regularised.apply(trained, weights.contiguous(), targets, matrix)  # type: ignore[no-untyped-call]
     return entropy, term
 
@@ -37,24 +39,33 @@ def regularised(matrix: Matrix, trained: Tensor, weights: Tensor, targets: Targe
 class _Regularised(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, trained: Tensor, weights: Tensor, targets: Targets, matrix: Matrix) -> tuple[Tensor, Tensor]:
-        z, source = in_rows(trained[:, :, 0]), in_rows(trained[:, :, -1])
+        z, source = in_rows(trained[..., 0, :]), in_rows(trained[..., -1, :])
         term, slopes = cross_entropies(matrix, z, source, weights)
-        entropy, slope = targets.entropy_and_slopes(z)
-        ctx.save_for_backward(slopes.to_z, slopes.to_propagated, slope, targets.nodes)
-        ctx.matrix, ctx.passes, ctx.shift = matrix, trained.shape[2], slopes.shift
-        return entropy, term
+        replicas, (groups, members) = len(targets.nodes), z.shape[:2]
+        nodes = _in_groups(targets.nodes, groups, members).unsqueeze(3).expand(-1, -1, -1, z.shape[3])
+        entropy, slope = targets.entropy_and_slopes(z.gather(2, nodes).flatten(0, 1)[:replicas])
+        ctx.save_for_backward(slopes.to_z, slopes.to_propagated, slope, nodes)
+        ctx.matrix, ctx.passes, ctx.shift = matrix, trained.shape[3], slopes.shift
+        return entropy, term[:replicas]
 
     @staticmethod
     def backward(ctx: Any, by_entropy: Tensor, by_term: Tensor) -> tuple[Tensor, None, None, None]:
         to_z, to_propagated, slope, nodes = ctx.saved_tensors
         pattern, values = ctx.matrix.pattern, ctx.matrix.values_across
-        replicas, rows, slot = to_z.shape
-        grad = to_z.new_empty(replicas, rows, ctx.passes, slot)
-        if ctx.passes == 1:
-            multiply(pattern, values, to_propagated, True, addend=to_z, scale=by_term, into=grad[:, :, 0])
-        else:
-            torch.mul(to_z, by_term.view(-1, 1, 1), out=grad[:, :, 0])
-            multiply(pattern, values, to_propagated, True, scale=by_term, into=grad[:, :, 1])
-        grad = grad[..., ctx.shift : ctx.shift + slope.shape[2]]
-        add_at(grad[:, :, 0], nodes, slope * by_entropy.view(-1, 1, 1))
+        groups, rows, length = to_z.shape
+        members, width = nodes.shape[1], nodes.shape[3]
+        scale = _in_groups(by_term.unsqueeze(1), groups, members).expand(-1, -1, length // members).flatten(1)
+        grad = to_z.new_empty(groups, rows, ctx.passes, length)
+        apart = ctx.passes > 1
+        multiply(pattern, values, to_propagated, True, addend=to_z, apart=apart, scale=scale, into=grad[:, :, -1])
+        grad = from_slots(grad, members, ctx.shift, width)
+        # A node that fills up a short row of targets has no slope, so that it may be there twice.
+        grad[..., 0, :].scatter_add_(2, nodes, _in_groups(slope * by_entropy.view(-1, 1, 1), groups, members))
         return grad, None, None, None
+
+
+def _in_groups(x: Tensor, groups: int, members: int) -> Tensor:
+    """x [R, …] by groups [groups, members, …], with zeros for members that are no replicas."""
+    missing = groups * members - len(x)
+    filled = pad(x, (0, 0) * (x.dim() - 1) + (0, missing)) if missing else x
+    return filled.view(groups, members, *x.shape[1:])

@@ -15,27 +15,28 @@ from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tl
 AT_ONCE = 8192  # numbers that a program adds at once: few steps even for the last replica of a large graph
 
 
-def slot_sums(grad: Tensor, slot: int, shift: int, width: int) -> Tensor:
+def slot_sums(grad: Tensor, slot: int, shift: int, width: int, members: int, replicas: int) -> Tensor:
     """The sums of all passes over the nodes.
 
     Args:
-        grad: The gradients of the passes, each in its slot of a row.
+        grad: The gradients of the passes, each in the slots of a row, one for each member of a group.
         slot: The length of a slot.
         shift: Where in it the classes begin.
         width: The number of classes.
+        members: The replicas of a group.
+        replicas: How many there are.
 
     Shape:
-        grad [R, N, passes · slot] → [R, width].
+        grad [groups, N, passes · members · slot] → [R, width].
     """
-    replicas, rows, length = grad.shape
-    passes = length // slot
+    rows, passes = grad.shape[1], grad.shape[2] // (members * slot)
     sums = grad.new_empty(replicas, passes, width)
     columns = power_of_two(width)
     at_once = max(AT_ONCE // columns, 1)
     if sums.numel():
         _sums[passes, replicas](
             grad, sums, rows, passes,
-            SLOT=slot, SHIFT=shift, WIDTH=width, COLUMNS=columns, ROWS=at_once, num_warps=8, **LAUNCH,
+            MEMBERS=members, SLOT=slot, SHIFT=shift, WIDTH=width, COLUMNS=columns, ROWS=at_once, num_warps=8, **LAUNCH,
         )  # fmt: skip
     return sums.sum(1)
 
@@ -43,15 +44,16 @@ def slot_sums(grad: Tensor, slot: int, shift: int, width: int) -> Tensor:
 @jit
 def _sums(
     grad, sums, num_rows, num_passes,
-    SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    MEMBERS: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr,
 ):  # fmt: skip
     number, replica = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    grad += (replica * num_rows * num_passes + number) * SLOT + SHIFT
+    grad += (replica // MEMBERS * num_rows * num_passes + number) * (MEMBERS * SLOT) + replica % MEMBERS * SLOT + SHIFT
     column = tl.arange(0, COLUMNS)
     row = tl.arange(0, ROWS)
     total = tl.zeros([ROWS, COLUMNS], grad.dtype.element_ty)
     for first in range(0, num_rows, ROWS):
-        place = (first + row).to(tl.int64)[:, None] * (num_passes * SLOT) + column[None, :]
+        place = (first + row).to(tl.int64)[:, None] * (num_passes * MEMBERS * SLOT) + column[None, :]
         there = (first + row < num_rows)[:, None] & (column < WIDTH)[None, :]
         total += tl.load(grad + place, there, other=0.0)
     tl.store(sums + (replica * num_passes + number) * WIDTH + column, tl.sum(total, 0), column < WIDTH)

@@ -61,6 +61,11 @@ def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     return Tile(16, 4, columns, 1) if columns <= 16 and mean < 8 else Tile(8, 4, columns, 1)
 
 
+def beside_others(width: int) -> Tile | None:
+    """The shape for logits of several passes or replicas: rows are added up as they are for one that is alone."""
+    return Tile(2, 4, 64, 1) if width > 32 else None
+
+
 def multiply(
     pattern: Pattern,
     values: Tensor,
@@ -70,6 +75,7 @@ def multiply(
     bias: Tensor | None = None,
     relu: bool = False,
     addend: Tensor | None = None,
+    apart: bool = False,
     scale: Tensor | None = None,
     masks: Masks | None = None,
     tile: Tile | None = None,
@@ -85,15 +91,15 @@ def multiply(
         transposed: Multiply by Aᵀ.
         bias: Added to every row.
         relu: Whether negative results become 0.
-        addend: Added to the product.
-        scale: A factor per replica; not together with ``masks``, which have their own.
+        addend: Added to the product. Where it is ``apart`` it is not: scaled, it goes to the columns before ``into``.
+        scale: A factor per replica, or one for each of its columns; not together with ``masks``, which have their own.
         masks: Drop entries of A, a mask per replica; numbered in the order of rows either way.
         tile: Another shape of work than the usual.
         into: Where the result goes: some columns of a contiguous tensor. None makes a new one.
         hot: Frequent columns of A, whose rows of Aᵀ X are dense products. True finds them, False takes none.
 
     Shape:
-        values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend and into [R, N, W], scale [R] → [R, N, W].
+        values [nnz] or [R, nnz], x [R, M, W], bias [R, W], addend and into [R, N, W], scale [R] or [R, W] → [R, N, W].
     """
     if masks is not None:
         if scale is not None:
@@ -120,7 +126,8 @@ def multiply(
         packed, stops = kept_pairs(work, packed, masks)
     parts = x.new_empty(replicas, work.num_parts, width) if work.num_parts else x
     extras = tuple(x if t is None else t.contiguous() for t in (bias, addend, scale))
-    flags = dict(zip(FLAGS, (bias is not None, relu, addend is not None, scale is not None), strict=True))
+    adds, scales = 0 if addend is None else 1 + apart, 0 if scale is None else scale.dim()
+    flags: dict[str, int] = dict(zip(FLAGS, (bias is not None, relu, adds, scales), strict=True))
     _product[tiles(len(work), tile.segments), tiles(width, tile.columns), tiles(replicas, tile.replicas)](
         x, values if packed is None else packed, work.inner, work.place, work.row, work.start, stops,
         out, parts, *extras, x if masks is None else masks.keys, x if masks is None else masks.least,
@@ -139,7 +146,7 @@ def multiply(
 
 
 def add_parts(
-    work: Segments, parts: Tensor, out: Tensor, extras: tuple[Tensor, ...] = (), flags: dict[str, bool] | None = None
+    work: Segments, parts: Tensor, out: Tensor, extras: tuple[Tensor, ...] = (), flags: dict[str, int] | None = None
 ) -> None:
     """Add up the partial sums [R, parts, W] of the rows that were cut, and finish these rows of out [R, N, W]."""
     if not work.num_parts:
@@ -149,7 +156,7 @@ def add_parts(
     _combine[len(work.long_row), tiles(width, columns), len(out)](
         parts, work.long_row, work.long_start, out, *(extras or (out, out, out)), work.num_rows, work.num_parts,
         WIDTH=width, PITCH=out.stride(1), ENTRIES=8, COLUMNS=columns, num_warps=1,
-        **(flags or dict.fromkeys(FLAGS, False)), **LAUNCH,
+        **(flags or dict.fromkeys(FLAGS, 0)), **LAUNCH,
     )  # fmt: skip
 
 
@@ -192,16 +199,13 @@ def _product(
             x, offsets, wanted, values, inner, place, start, stop, longest, k1, k2, least, WIDTH, ENTRIES, DROP
         )
     there = real[:, None] & wanted[None, :]
-    whole = (row < num_rows)[:, None]
     if num_parts > 0:
         part = (row - num_rows)[:, None] * WIDTH + (replica * num_parts * WIDTH + column)[None, :]
         tl.store(parts + part, sums, there & (row >= num_rows)[:, None])
     at = row[:, None] * WIDTH + (replica * num_rows * WIDTH + column)[None, :]
-    done = _finish(
-        sums, bias, addend + at, scale, there & whole, column, replica, wanted, WIDTH, BIAS, RELU, ADD, SCALE
-    )
     to = row[:, None] * PITCH + (replica * num_rows * PITCH + column)[None, :]
-    tl.store(out + to, done, there & whole)
+    there = there & (row < num_rows)[:, None]
+    _finish(sums, out + to, bias, addend + at, scale, there, column, replica, wanted, WIDTH, BIAS, RELU, ADD, SCALE)
 
 
 @jit
@@ -226,21 +230,30 @@ def _combine(
     total = added(sums[None, :, :])
     wanted = columns < WIDTH
     alone = replica + tl.zeros_like(columns)
-    done = _finish(total, bias, addend + at, scale, there, columns, alone, wanted, WIDTH, BIAS, RELU, ADD, SCALE)
-    tl.store(out + row * PITCH + columns[None, :], done, there)
+    to = out + row * PITCH + columns[None, :]
+    _finish(total, to, bias, addend + at, scale, there, columns, alone, wanted, WIDTH, BIAS, RELU, ADD, SCALE)
 
 
 @jit
 def _finish(
-    sums, bias, addend, scale, there, column, replica, wanted,
+    sums, out, bias, addend, scale, there, column, replica, wanted,
     WIDTH: tl.constexpr, BIAS: tl.constexpr, RELU: tl.constexpr, ADD: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
-    if ADD:
-        sums += tl.load(addend, there, other=0.0)
-    if SCALE:
-        sums *= tl.load(scale + replica, wanted, other=0.0).to(sums.dtype)[None, :]
+    """Write rows that are added up, and what follows."""
+    more = sums
+    if ADD > 0:
+        more = tl.load(addend, there, other=0.0)
+    if ADD == 1:
+        sums += more
+    if SCALE > 0:
+        place = replica if SCALE == 1 else replica * WIDTH + column  # of the replica, or of its column
+        factor = tl.load(scale + place, wanted, other=0.0).to(sums.dtype)[None, :]
+        sums *= factor
+        more *= factor
+    if ADD == 2:
+        tl.store(out - WIDTH, more, there)
     if BIAS:
         sums += tl.load(bias + replica * WIDTH + column, wanted, other=0.0)[None, :]
     if RELU:
         sums = tl.where(sums < 0, 0.0, sums)  # as torch's: NaN stays NaN, so that a broken replica is seen
-    return sums
+    tl.store(out, sums, there)

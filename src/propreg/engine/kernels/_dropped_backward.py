@@ -1,0 +1,187 @@
+"""The backward kernels of :mod:`.dropped_linear`: for a few classes, and for more."""
+
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, disable-error-code="assignment"
+# ruff: noqa: N803, RUF005
+# Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
+
+from propreg.engine.kernels._hash import keep_pair, keys_of
+from propreg.engine.kernels._pairs import apart, elu, joined
+from propreg.engine.kernels._triton import jit, tl
+
+
+@jit
+def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
+    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas,
+    MEMBERS: tl.constexpr, PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
+    STEPS: tl.constexpr, INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr, ELU: tl.constexpr,
+    DROP: tl.constexpr, RECTIFIED: tl.constexpr,
+):  # fmt: skip
+    """``h`` and its gradient are pairs of neighbouring hidden units, as :func:`.forward` has them.
+
+    A thread keeps the weights of its units and the sums of their gradients, a number for each class, and what it adds
+    to them it has in its hands: nothing goes through shared memory before the last row.
+    """
+    group, member = tl.program_id(2).to(tl.int64), tl.program_id(0) % MEMBERS
+    replica = group * MEMBERS + member
+    if replica >= num_replicas:
+        return
+    chunk = tl.program_id(0) // MEMBERS
+    word = tl.program_id(1) * (INNER // 2) + tl.arange(0, INNER // 2)
+    unit = 2 * word
+    h += replica * num_rows * (HIDDEN // 2)
+    to_h += replica * num_rows * (HIDDEN // 2)
+    grad += group * num_rows * (PASSES * MEMBERS * SLOT) + member * SLOT
+    w += replica * HIDDEN * WIDTH
+    bias += replica * HIDDEN
+    least, factor = 0, 1.0
+    if DROP:
+        least = tl.load(leasts + replica).to(tl.int32)
+        factor = tl.load(scale + replica).to(tl.float32)
+    zero = tl.zeros([ROWS, INNER // 2], tl.float32)
+    w_even, w_odd, to_even, to_odd = (), (), (), ()
+    for c in tl.static_range(WIDTH):
+        w_even = w_even + (tl.load(w + unit * WIDTH + c)[None, :],)
+        w_odd = w_odd + (tl.load(w + (unit + 1) * WIDTH + c)[None, :],)
+        to_even = to_even + (zero,)
+        to_odd = to_odd + (zero,)
+    all_even, all_odd = zero, zero
+    for step in range(STEPS):
+        row = (chunk * STEPS + step) * ROWS + tl.arange(0, ROWS)
+        real = row < num_rows
+        place = row[:, None] * (HIDDEN // 2) + word[None, :]
+        even, odd = apart(tl.load(h + place, real[:, None], other=0))
+        if ELU:
+            even = tl.where(real[:, None], elu(even + tl.load(bias + unit)[None, :]), 0.0)
+            odd = tl.where(real[:, None], elu(odd + tl.load(bias + unit + 1)[None, :]), 0.0)
+        total_even, total_odd = zero, zero
+        for number in tl.static_range(PASSES):
+            slopes = _slopes(grad + (row * PASSES + number) * (MEMBERS * SLOT), real, SLOT, SHIFT, WIDTH)
+            back_even, back_odd = zero, zero
+            for c in tl.static_range(WIDTH):
+                back_even += slopes[c][:, None] * w_even[c]
+                back_odd += slopes[c][:, None] * w_odd[c]
+            seen_even, seen_odd = even, odd
+            if DROP:
+                k1, k2 = keys_of(keys, replica * PASSES + number)
+                low, high = keep_pair(place, k1, k2, least)
+                seen_even, seen_odd = tl.where(low, even, 0.0), tl.where(high, odd, 0.0)
+                back_even, back_odd = tl.where(low, back_even, 0.0), tl.where(high, back_odd, 0.0)
+            total_even += back_even
+            total_odd += back_odd
+            to_even = _each_plus(to_even, seen_even, slopes)
+            to_odd = _each_plus(to_odd, seen_odd, slopes)
+        total_even = _gated(total_even * factor, even, ELU, RECTIFIED)
+        total_odd = _gated(total_odd * factor, odd, ELU, RECTIFIED)
+        all_even += total_even
+        all_odd += total_odd
+        tl.store(to_h + place, joined(total_even, total_odd), real[:, None])
+    if ELU or RECTIFIED:
+        to_sums += (replica * chunks + chunk) * HIDDEN
+        tl.store(to_sums + unit, tl.sum(all_even, 0))
+        tl.store(to_sums + unit + 1, tl.sum(all_odd, 0))
+    to_w += (replica * chunks + chunk) * HIDDEN * WIDTH
+    for c in tl.static_range(WIDTH):
+        tl.store(to_w + unit * WIDTH + c, tl.sum(to_even[c], 0) * factor)
+        tl.store(to_w + (unit + 1) * WIDTH + c, tl.sum(to_odd[c], 0) * factor)
+
+
+@jit
+def _slopes(slope, real, SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr):
+    """The gradients of each class [rows], in slots of even length two with one load."""
+    found = ()
+    if SLOT % 2 == 0:
+        for number in tl.static_range(SHIFT // 2, (SHIFT + WIDTH + 1) // 2):
+            low, high = apart(tl.load(slope.to(tl.pointer_type(tl.int64), bitcast=True) + number, real, other=0))
+            if 2 * number >= SHIFT:
+                found = found + (low,)
+            if 2 * number + 1 < SHIFT + WIDTH:
+                found = found + (high,)
+    else:
+        for c in tl.static_range(WIDTH):
+            found = found + (tl.load(slope + SHIFT + c, real, other=0.0),)
+    return found
+
+
+@jit
+def _each_plus(sums, seen, slopes):
+    """The sums of each class, and what some rows add to them."""
+    found = ()
+    for c in tl.static_range(len(sums)):
+        found = found + (sums[c] + seen * slopes[c][:, None],)
+    return found
+
+
+@jit
+def _gated(total, tile, ELU: tl.constexpr, RECTIFIED: tl.constexpr):
+    """The gradient before the activation whose output is the tile."""
+    if RECTIFIED:
+        total = tl.where(tile > 0, total, 0.0)
+    if ELU:
+        total = tl.where(tile > 0, total, total * (tile + 1))
+    return total
+
+
+@jit
+def backward_many(
+    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas,
+    MEMBERS: tl.constexpr, PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
+    ROWS: tl.constexpr, STEPS: tl.constexpr, INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr,
+    ELU: tl.constexpr, DROP: tl.constexpr, RECTIFIED: tl.constexpr,
+):  # fmt: skip
+    group, member = tl.program_id(2).to(tl.int64), tl.program_id(0) % MEMBERS
+    replica = group * MEMBERS + member
+    if replica >= num_replicas:
+        return
+    chunk = tl.program_id(0) // MEMBERS
+    first = tl.program_id(1) * INNER
+    inner = first + tl.arange(0, INNER)
+    column = tl.arange(0, COLUMNS)
+    h += replica * num_rows * HIDDEN
+    to_h += replica * num_rows * HIDDEN
+    grad += group * num_rows * (PASSES * MEMBERS * SLOT) + member * SLOT + SHIFT
+    w += replica * HIDDEN * WIDTH
+    least, factor = 0, 1.0
+    if DROP:
+        least = tl.load(leasts + replica).to(tl.int32)
+        factor = tl.load(scale + replica).to(h.dtype.element_ty)
+    sums = tl.zeros([INNER, COLUMNS], h.dtype.element_ty)
+    lanes = tl.zeros([ROWS, INNER], h.dtype.element_ty)  # of the column sums: they meet after the loop
+    for step in range(STEPS):
+        row = (chunk * STEPS + step) * ROWS + tl.arange(0, ROWS)
+        real = row < num_rows
+        there = real[:, None] & (column < WIDTH)[None, :]
+        place = row[:, None] * HIDDEN + inner[None, :]
+        tile = tl.load(h + place, real[:, None], other=0.0)
+        if ELU:
+            tile = tl.where(real[:, None], elu(tile + tl.load(bias + replica * HIDDEN + inner)[None, :]), 0.0)
+        total = tl.zeros([ROWS, INNER], h.dtype.element_ty)
+        for number in tl.static_range(PASSES):
+            slope = grad + row * (PASSES * MEMBERS * SLOT) + number * (MEMBERS * SLOT)
+            slopes = tl.load(slope[:, None] + column[None, :], there, other=0.0)  # on its way while the others are used
+            back = tl.zeros([ROWS, INNER], h.dtype.element_ty)
+            for c in tl.static_range(WIDTH):  # an outer product a class: no padding, and nothing crosses the lanes
+                back += tl.load(slope + c, real, other=0.0)[:, None] * tl.load(w + inner * WIDTH + c)[None, :]
+            seen = tile
+            if DROP:
+                k1, k2 = keys_of(keys, replica * PASSES + number)
+                kept = _kept(row, first, k1, k2, least, HIDDEN, INNER)
+                seen = tl.where(kept, tile, 0.0)
+                back = tl.where(kept, back, 0.0)
+            total += back
+            sums = tl.dot(tl.trans(seen), slopes, sums, input_precision="ieee", out_dtype=h.dtype.element_ty)
+        total = _gated(total * factor, tile, ELU, RECTIFIED)
+        if ELU or RECTIFIED:
+            lanes += total
+        tl.store(to_h + place, total, real[:, None])
+    if ELU or RECTIFIED:
+        tl.store(to_sums + (replica * chunks + chunk) * HIDDEN + inner, tl.sum(lanes, 0))
+    to_w += (replica * chunks + chunk) * HIDDEN * WIDTH
+    tl.store(to_w + inner[:, None] * WIDTH + column[None, :], sums * factor, (column < WIDTH)[None, :])
+
+
+@jit
+def _kept(row, first, k1, k2, least, HIDDEN: tl.constexpr, INNER: tl.constexpr):
+    """Which elements of the tile [rows, INNER] at hidden unit ``first`` are kept: one hash for two of them."""
+    word = row[:, None] * (HIDDEN // 2) + first // 2 + tl.arange(0, INNER // 2)[None, :]
+    low, high = keep_pair(word, k1, k2, least)
+    return tl.reshape(tl.join(low.to(tl.int8), high.to(tl.int8)), [row.shape[0], INNER]) != 0
