@@ -12,7 +12,7 @@ from propreg.engine import kernels
 from propreg.engine.activation import spread
 from propreg.engine.agreement import agreement
 from propreg.engine.dropout import Masks
-from propreg.engine.kernels import judge
+from propreg.engine.kernels import judge, segments
 from propreg.engine.kernels.column_sums import column_sums, leave
 from propreg.engine.kernels.passes import passes
 from propreg.engine.kernels.pitch import from_slots, in_slots, members_of, slot_for
@@ -127,6 +127,13 @@ def test_a_long_row_of_a_group() -> None:
         lambda: loss(known, trained.flatten(0, 1), weights, targets),
         every,
     )
+
+
+def test_losses_of_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose rows come in an order of their own."""
+    for name, number in (("LARGE", 0), ("WINDOW", 16), ("WHOLE_TILES", 8)):
+        monkeypatch.setattr(segments, name, number)
+    test_a_long_row_of_a_group()
 
 
 @pytest.mark.parametrize("members", [1, 2, 3])

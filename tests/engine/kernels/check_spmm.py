@@ -88,6 +88,29 @@ def test_dropped_entries(transposed: bool, dtype: torch.dtype, cut: int, monkeyp
     check_close(multiply(known, values, x, transposed, masks=drawn), product(known, own, x, transposed))
 
 
+@pytest.mark.parametrize("transposed", [False, True])
+def test_an_order_of_the_rows_changes_no_bit(transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    known, again = pattern(70, 70), pattern(70, 70)
+    values, x = numbers(known.nnz, seed=1), numbers(REPLICAS, 70, 64, seed=2)
+    sorted_alone = multiply(known, values, x, transposed)
+    for name, number in (("LARGE", 0), ("WINDOW", 16), ("WHOLE_TILES", 8)):
+        monkeypatch.setattr(segments, name, number)
+    assert not torch.equal(segments.segments(known, transposed).row, segments.segments(again, transposed).row)
+    assert torch.equal(multiply(again, values, x, transposed), sorted_alone)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_an_addend_and_a_scale_for_each_column(apart: bool) -> None:
+    known = pattern(ROWS, COLUMNS)
+    values, x = inputs(known, False, 8, torch.float64, False)
+    addend, scale = numbers(REPLICAS, ROWS, 8, dtype=torch.float64, seed=5), numbers(REPLICAS, 8).double()
+    into = torch.zeros(REPLICAS, ROWS, 2, 8, dtype=torch.float64, device=x.device)
+    multiply(known, values, x, False, addend=addend, apart=apart, scale=scale, into=into[:, :, 1])
+    expected, factor = product(known, values, x, False), scale.unsqueeze(1)
+    check_close(into[:, :, 1], factor * (expected if apart else expected + addend))
+    assert torch.equal(into[:, :, 0], factor * addend if apart else torch.zeros_like(addend))
+
+
 def test_a_broken_replica_is_seen_and_leaves_the_others_alone() -> None:
     known = pattern(ROWS, COLUMNS)
     values, x = inputs(known, False, 5, torch.float32, False)

@@ -77,7 +77,7 @@ def _type_of(value: object) -> str:
     return TYPES[value.dtype] if isinstance(value, Tensor) else {int: "i32", float: "fp32"}[type(value)]
 
 
-def words(nodes: int = 300, rare: float = 0.001, *, even: bool = True) -> Graph:
+def words(nodes: int = 300, rare: float = 0.001, *, even: bool = True, classes: int = 5) -> Graph:
     """A ring with chords and a hub; some features are not 0, more of the frequent ones. ``even``: they are all 1."""
     rng = np.random.default_rng(5)
     one = np.arange(nodes)
@@ -86,7 +86,7 @@ def words(nodes: int = 300, rare: float = 0.001, *, even: bool = True) -> Graph:
     there = rng.random((nodes, WORDS)) < np.where(np.arange(WORDS) < FREQUENT, 0.06, rare)
     x = there * (1.0 if even else rng.random((nodes, WORDS)))
     edges = np.unique(np.stack([np.append(one, other), np.append(other, one)]), axis=1)
-    return Graph("words", edges, from_dense(x.astype(np.float32)), np.arange(nodes) % 5, None)
+    return Graph("words", edges, from_dense(x.astype(np.float32)), np.arange(nodes) % classes, None)
 
 
 def epoch(graph: Graph, model: Model, method: Method, dtype: torch.dtype = torch.float32) -> None:
@@ -104,6 +104,7 @@ CASES: dict[str, Callable[[], None]] = {
     "gcn": lambda: epoch(words(NODES), Model("gcn"), Method.preset("reference")),
     "narrow gcn, uneven": lambda: epoch(words(even=False), Model("gcn", hidden=16), Method.preset("paper")),
     "three layers": lambda: epoch(words(), Model("gcn", layers=3, input_dropout=0.3), Method.preset("paper")),
+    "ten classes": lambda: epoch(words(classes=10), Model("gcn"), Method.preset("reference")),
     "float64": lambda: epoch(words(), Model("gcn"), Method.preset("reference"), torch.float64),
     "kl": lambda: epoch(words(), Model("gcn"), Method("preg", phi="kl", second_pass=True)),
     "laplacian": lambda: epoch(words(), Model("gcn"), Method("laplacian")),
@@ -118,6 +119,15 @@ CASES: dict[str, Callable[[], None]] = {
 def test_an_epoch_compiles(compiled: Compiled) -> None:
     for case in CASES.values():
         case()
-    wanted = {"_product", "_combine", "_parts", "_forward", "_backward", "_agree", "_right", "_update", "_compact"}
-    wanted |= {"_multiply", "_split", "_drop", "edge_weights", "weighted_sums", "node_scores", "row_totals"}
+    wanted = {"_product", "_combine", "_parts", "forward", "backward_few", "_agree", "_right", "_update", "_compact"}
+    wanted |= {
+        "_multiply",
+        "_split",
+        "_drop",
+        "backward_many",
+        "edge_weights",
+        "weighted_sums",
+        "node_scores",
+        "row_totals",
+    }
     assert wanted | {"row_gradients", "score_gradients"} <= compiled.keys()

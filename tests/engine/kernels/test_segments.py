@@ -61,7 +61,35 @@ def test_segments_are_ordered_by_length() -> None:
     lengths = work.stop - work.start
     buckets = (lengths + BUCKET - 1) // BUCKET
     assert bool((buckets.diff() <= 0).all())
-    assert work.num_over_64 == int((lengths > 64).sum()) > 0
+    assert work.num_long == int((lengths > 64).sum()) > 0
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_segments_of_a_large_graph_are_ordered_by_length_a_few_at_a_time(
+    transposed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGE", 0)
+    monkeypatch.setattr(module, "WINDOW", 16)
+    monkeypatch.setattr(module, "WHOLE_TILES", 8)
+    known = pattern(100, 100)
+    work, place = segments(known, transposed, WHOLE), module.places(known)
+    assert place is not None
+    assert sorted(work.row.tolist()) == list(range(100))
+    pointers = (known.ccol if transposed else known.crow).long()
+    assert torch.equal(work.start.long(), pointers[work.row.long()])
+    assert torch.equal(work.stop.long(), pointers[work.row.long() + 1])
+    lengths = work.stop - work.start
+    buckets = (lengths + BUCKET - 1) // BUCKET
+    assert int((lengths > 64).sum()) <= work.num_long
+    assert work.num_long % 8 == 0
+    assert bool((buckets[: work.num_long].diff() <= 0).all())
+    before = -1
+    for first in range(work.num_long, 100, 16):
+        mine = slice(first, min(first + 16, 100))
+        assert bool((buckets[mine].diff() <= 0).all())
+        here = place[work.row[mine].long()]
+        assert int(here.min()) > before  # what comes in a window comes before the next
+        before = int(here.max())
 
 
 def test_places_count_in_the_order_of_rows() -> None:

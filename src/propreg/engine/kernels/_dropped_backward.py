@@ -45,21 +45,26 @@ def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
         to_even = to_even + (zero,)
         to_odd = to_odd + (zero,)
     all_even, all_odd = zero, zero
-    for step in range(STEPS):
-        row = (chunk * STEPS + step) * ROWS + tl.arange(0, ROWS)
+    row = chunk * STEPS * ROWS + tl.arange(0, ROWS)
+    place = row[:, None] * (HIDDEN // 2) + word[None, :]
+    pair = tl.load(h + place, (row < num_rows)[:, None], other=0)
+    slopes = _slopes(grad, row, num_rows, MEMBERS, PASSES, SLOT, SHIFT, WIDTH)
+    for _ in range(STEPS):
         real = row < num_rows
-        place = row[:, None] * (HIDDEN // 2) + word[None, :]
-        even, odd = apart(tl.load(h + place, real[:, None], other=0))
+        even, odd = apart(pair)
+        # The next rows are under way while these are used: half of the time otherwise.
+        row += ROWS
+        pair = tl.load(h + place + ROWS * (HIDDEN // 2), (row < num_rows)[:, None], other=0)
+        next_slopes = _slopes(grad, row, num_rows, MEMBERS, PASSES, SLOT, SHIFT, WIDTH)
         if ELU:
             even = tl.where(real[:, None], elu(even + tl.load(bias + unit)[None, :]), 0.0)
             odd = tl.where(real[:, None], elu(odd + tl.load(bias + unit + 1)[None, :]), 0.0)
         total_even, total_odd = zero, zero
         for number in tl.static_range(PASSES):
-            slopes = _slopes(grad + (row * PASSES + number) * (MEMBERS * SLOT), real, SLOT, SHIFT, WIDTH)
             back_even, back_odd = zero, zero
             for c in tl.static_range(WIDTH):
-                back_even += slopes[c][:, None] * w_even[c]
-                back_odd += slopes[c][:, None] * w_odd[c]
+                back_even += slopes[number * WIDTH + c][:, None] * w_even[c]
+                back_odd += slopes[number * WIDTH + c][:, None] * w_odd[c]
             seen_even, seen_odd = even, odd
             if DROP:
                 k1, k2 = keys_of(keys, replica * PASSES + number)
@@ -68,13 +73,15 @@ def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
                 back_even, back_odd = tl.where(low, back_even, 0.0), tl.where(high, back_odd, 0.0)
             total_even += back_even
             total_odd += back_odd
-            to_even = _each_plus(to_even, seen_even, slopes)
-            to_odd = _each_plus(to_odd, seen_odd, slopes)
+            to_even = _each_plus(to_even, seen_even, slopes, number)
+            to_odd = _each_plus(to_odd, seen_odd, slopes, number)
         total_even = _gated(total_even * factor, even, ELU, RECTIFIED)
         total_odd = _gated(total_odd * factor, odd, ELU, RECTIFIED)
         all_even += total_even
         all_odd += total_odd
         tl.store(to_h + place, joined(total_even, total_odd), real[:, None])
+        slopes = next_slopes
+        place += ROWS * (HIDDEN // 2)
     if ELU or RECTIFIED:
         to_sums += (replica * chunks + chunk) * HIDDEN
         tl.store(to_sums + unit, tl.sum(all_even, 0))
@@ -86,28 +93,34 @@ def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
 
 
 @jit
-def _slopes(slope, real, SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr):
-    """The gradients of each class [rows], in slots of even length two with one load."""
+def _slopes(
+    grad, row, num_rows,
+    MEMBERS: tl.constexpr, PASSES: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr, WIDTH: tl.constexpr,
+):  # fmt: skip
+    """The gradients of each class [rows], one pass after the other; in slots of even length two with one load."""
+    real = row < num_rows
     found = ()
-    if SLOT % 2 == 0:
-        for number in tl.static_range(SHIFT // 2, (SHIFT + WIDTH + 1) // 2):
-            low, high = apart(tl.load(slope.to(tl.pointer_type(tl.int64), bitcast=True) + number, real, other=0))
-            if 2 * number >= SHIFT:
-                found = found + (low,)
-            if 2 * number + 1 < SHIFT + WIDTH:
-                found = found + (high,)
-    else:
-        for c in tl.static_range(WIDTH):
-            found = found + (tl.load(slope + SHIFT + c, real, other=0.0),)
+    for number in tl.static_range(PASSES):
+        slot = grad + (row * PASSES + number) * (MEMBERS * SLOT)
+        if SLOT % 2 == 0:
+            for two in tl.static_range(SHIFT // 2, (SHIFT + WIDTH + 1) // 2):
+                low, high = apart(tl.load(slot.to(tl.pointer_type(tl.int64), bitcast=True) + two, real, other=0))
+                if 2 * two >= SHIFT:
+                    found = found + (low,)
+                if 2 * two + 1 < SHIFT + WIDTH:
+                    found = found + (high,)
+        else:
+            for c in tl.static_range(WIDTH):
+                found = found + (tl.load(slot + SHIFT + c, real, other=0.0),)
     return found
 
 
 @jit
-def _each_plus(sums, seen, slopes):
-    """The sums of each class, and what some rows add to them."""
+def _each_plus(sums, seen, slopes, number: tl.constexpr):
+    """The sums of each class, and what some rows add to them by one pass."""
     found = ()
     for c in tl.static_range(len(sums)):
-        found = found + (sums[c] + seen * slopes[c][:, None],)
+        found = found + (sums[c] + seen * slopes[number * len(sums) + c][:, None],)
     return found
 
 

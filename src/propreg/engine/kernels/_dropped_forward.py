@@ -1,7 +1,7 @@
 """The forward kernel of :mod:`.dropped_linear`."""
 
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
-# ruff: noqa: N803
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, disable-error-code="assignment"
+# ruff: noqa: N803, RUF005
 # Triton compiles its functions from their source: pointers and tiles have no types, constants are in capitals.
 
 from propreg.engine.kernels._hash import keep_pair, keys_of
@@ -36,35 +36,32 @@ def forward(
     if DROP:
         least = tl.load(leasts + replica).to(tl.int32)
         factor = tl.load(scale + replica).to(tl.float32)
-    even = tl.zeros([ROWS, INNER // 2], tl.float32)
-    odd = even
-    if INNER >= HIDDEN:
-        even, odd = _activations(h, bias, row, 0, replica, real, HIDDEN, INNER, ELU)
-    for number in tl.static_range(PASSES):
-        k1, k2 = 0, 0
-        if DROP and number >= WHOLE:
-            k1, k2 = keys_of(keys, replica * (PASSES - WHOLE) + number - WHOLE)
-        sums = tl.zeros([ROWS, COLUMNS], tl.float32)
-        for first in range(0, HIDDEN, INNER):
+    every = ()
+    for _ in tl.static_range(PASSES):
+        every = every + (tl.zeros([ROWS, COLUMNS], tl.float32),)
+    for first in range(0, HIDDEN, INNER):
+        even, odd = _activations(h, bias, row, first, replica, real, HIDDEN, INNER, ELU)
+        word = first // 2 + tl.arange(0, INNER // 2)
+        weight = w + 2 * word[:, None] * WIDTH + column[None, :]
+        inside = there
+        if HIDDEN % INNER > 0:  # products are of 32 units at least, and 16 may be all there are
+            inside = there & (word < HIDDEN // 2)[:, None]
+        w_even, w_odd = tl.load(weight, inside, other=0.0), tl.load(weight + WIDTH, inside, other=0.0)
+        sums = ()
+        for number in tl.static_range(PASSES):
             a, b = even, odd
-            if INNER < HIDDEN:  # another pass finds them in the cache
-                a, b = _activations(h, bias, row, first, replica, real, HIDDEN, INNER, ELU)
-            word = first // 2 + tl.arange(0, INNER // 2)
             if DROP and number >= WHOLE:
+                k1, k2 = keys_of(keys, replica * (PASSES - WHOLE) + number - WHOLE)
                 low, high = keep_pair(row[:, None] * (HIDDEN // 2) + word[None, :], k1, k2, least)
-                a, b = tl.where(low, a, 0.0), tl.where(high, b, 0.0)
-            weight = w + 2 * word[:, None] * WIDTH + column[None, :]
-            inside = there
-            if HIDDEN % INNER > 0:  # products are of 32 units at least, and 16 may be all there are
-                inside = there & (word < HIDDEN // 2)[:, None]
-            sums = _times(a, tl.load(weight, inside, other=0.0), sums, IN_TWO)
-            sums = _times(b, tl.load(weight + WIDTH, inside, other=0.0), sums, IN_TWO)
-        if number >= WHOLE:
-            sums *= factor
+                a, b = tl.where(low, even, 0.0), tl.where(high, odd, 0.0)
+            sums = sums + (_times(b, w_odd, _times(a, w_even, every[number], IN_TWO), IN_TWO),)
+        every = sums
+    for number in tl.static_range(PASSES):
+        added = 0.0
         if ADD:
-            sums += tl.load(last + replica * WIDTH + column, column < WIDTH, other=0.0)[None, :]
+            added = tl.load(last + replica * WIDTH + column, column < WIDTH, other=0.0)[None, :]
         place = row[:, None] * (MEMBERS * PITCH) + (PITCH - (PASSES - number) * WIDTH) + column[None, :]
-        tl.store(out + place, sums, real & there)
+        tl.store(out + place, every[number] * (factor if number >= WHOLE else 1.0) + added, real & there)
     if PITCH > PASSES * WIDTH:
         front = tl.arange(0, 8)[None, :]
         zeros = tl.zeros([ROWS, 8], tl.float32)

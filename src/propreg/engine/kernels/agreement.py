@@ -88,7 +88,7 @@ def cross_entropies(
     lanes = members * columns
     to_z, to_propagated = (z.new_empty(groups, rows, lanes) if need else None for need in (need_z, need_propagated))
     slopes = Slopes(to_z, to_propagated, shift)
-    split = work.num_over_64
+    split = work.num_long
     bands = [band(0, split, lanes, long=True), band(split, len(work), lanes, long=False)]
     blocks = [tiles(last - first, at_once) for first, last, at_once, _, _ in bands]
     parts = z.new_empty(groups * members, sum(blocks))

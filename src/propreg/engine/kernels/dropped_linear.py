@@ -122,7 +122,7 @@ def forward(
             *_pointers(masks, h, keys), num_rows, replicas,
             MEMBERS=members, ADD=last is not None, PASSES=passes, WHOLE=int(whole_first), HIDDEN=hidden,
             WIDTH=w.shape[2], COLUMNS=power_of_two(w.shape[2], least=8), PITCH=pitch, ROWS=rows,
-            INNER=64 if hidden == 64 else 32, ELU=bias is not None, DROP=masks is not None,
+            INNER=32, ELU=bias is not None, DROP=masks is not None,
             IN_TWO=not torch.version.hip, num_warps=2, **LAUNCH,
         )  # fmt: skip
     return out

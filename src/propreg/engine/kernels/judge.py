@@ -48,6 +48,12 @@ def _right(
     real = row < num_rows
     place = row.to(tl.int64)[:, None] * PITCH + column
     tile = tl.load(logits + place, real[:, None] & (column < WIDTH), other=float("-inf"))
-    broken = tl.where(tile == tile, 0, 1)  # noqa: PLR0124  (it is not where it is NaN)
-    best = tl.where(tl.max(broken, 1) > 0, tl.argmax(broken, 1), tl.argmax(tile, 1))
-    tl.store(out + replica * num_rows + row, (best == tl.load(y + row, real, other=-1)).to(tl.uint8), real)
+    wanted = tl.load(y + row, real, other=-1)
+    known = real & (wanted >= 0) & (wanted < WIDTH)
+    mine = tl.load(logits + row.to(tl.int64) * PITCH + wanted, known, other=float("-inf"))[:, None]
+    # Another is first if it is larger, or as large and before it; NaN is larger than any number.
+    larger = (tile > mine) | ((tile != tile) & (mine == mine))  # noqa: PLR0124
+    as_large = (tile == mine) | ((tile != tile) & (mine != mine))  # noqa: PLR0124
+    beaten = larger | (as_large & (column < wanted[:, None]))
+    best = tl.max(beaten.to(tl.int32), 1) == 0
+    tl.store(out + replica * num_rows + row, (best & known).to(tl.uint8), real)

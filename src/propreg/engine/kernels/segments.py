@@ -3,6 +3,10 @@
 A program works on a few segments at once and takes as long as the longest. A few rows of a power-law graph hold
 thousands of entries: cut into segments, they spread over the chip, and their partial sums are added in a fixed order
 afterwards, so that a result is the same bit for bit each time.
+
+The rows of a large graph come in the order of :mod:`.order`, so many of them sorted by length at a time. Measured on
+an H200, µs per replica and product: Physics 14.2 instead of 15.7, and 3.9 instead of 4.4 for the logits; CS 5.5 instead
+of 5.8, and 1.65 instead of 1.97; Photo 5.7 instead of 6.1.
 """
 
 from dataclasses import dataclass
@@ -11,10 +15,13 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from propreg.engine.kernels._triton import tiles
+from propreg.engine.kernels.order import LARGE, near_each_other
 from propreg.engine.sparse import Pattern
 
 CUT = 256  # entries of a segment; the partial sums of the longer rows then cost under 1 % of the traffic
 WHOLE = 2**31 - 1
+WINDOW, WHOLE_TILES = 256, 64  # segments that are sorted at a time; where that begins, a multiple of any tile's rows
 BUCKET = 4  # rows this close in length count as equal: within a bucket they keep their order, and memory its locality
 
 
@@ -32,7 +39,7 @@ class Segments:
         long_start: Where the partial sums of each such row begin, and where the last ends. [L + 1].
         num_rows, num_inner: The shape of the matrix.
         num_parts: How many partial sums there are.
-        num_over_64: How many segments at the beginning have more than 64 entries.
+        num_long: How many segments at the beginning are sorted by length alone; all of more than 64 entries are there.
         num_cut: How many segments at the beginning hold all rows that are cut where rows are cut.
         longest: The most entries of a row, whether it has segments or not.
     """
@@ -48,7 +55,7 @@ class Segments:
     num_rows: int
     num_inner: int
     num_parts: int
-    num_over_64: int
+    num_long: int
     num_cut: int
     longest: int
 
@@ -97,7 +104,7 @@ def _make(pattern: Pattern, transposed: bool, cut: int, apart: Tensor | None = N
     if apart is not None:
         long_row, long_pieces = torch.cat([long_row, apart]), torch.cat([long_pieces, torch.full_like(apart, parts)])
     long_start = torch.nn.functional.pad(long_pieces.cumsum(0), (1, 0))
-    order = ((stop - start + BUCKET - 1) // BUCKET).argsort(descending=True, stable=True)
+    order, num_long = _ordered(stop - start, row, places(pattern))
     numbers = torch.arange(pattern.nnz, device=pointers.device)
     return Segments(
         row=target[order].int(),
@@ -111,10 +118,37 @@ def _make(pattern: Pattern, transposed: bool, cut: int, apart: Tensor | None = N
         num_rows=num_rows,
         num_inner=num_inner,
         num_parts=int(long_start[-1]),
-        num_over_64=int((stop - start > 64).sum()),
+        num_long=num_long,
         num_cut=int((stop - start > CUT // BUCKET * BUCKET).sum()),
         longest=int(lengths.max()) if num_rows else 0,
     )
+
+
+def places(pattern: Pattern) -> Tensor | None:
+    """Where each row comes, made once for a large graph; None for other matrices."""
+    rows, columns = pattern.shape
+    if rows != columns or pattern.nnz < LARGE:
+        return None
+    if pattern not in _PLACES:
+        _PLACES[pattern] = near_each_other(pattern.row, pattern.col, rows)
+    return _PLACES[pattern]
+
+
+_PLACES: WeakKeyDictionary[Pattern, Tensor] = WeakKeyDictionary()
+
+
+def _ordered(lengths: Tensor, row: Tensor, places: Tensor | None) -> tuple[Tensor, int]:
+    """The order of the segments of these lengths and rows, and how many at the beginning are sorted by length alone."""
+    bucket = (lengths + BUCKET - 1) // BUCKET
+    order, over = bucket.argsort(descending=True, stable=True), int((lengths > 64).sum())
+    if places is None:
+        return order, over
+    num_long = min(tiles(over, WHOLE_TILES) * WHOLE_TILES, len(order))
+    rest = order[num_long:]
+    rest = rest[places[row[rest]].argsort(stable=True)]
+    window = torch.arange(len(rest), device=rest.device) // WINDOW
+    rest = rest[(window * 2**32 - bucket[rest]).argsort(stable=True)]
+    return torch.cat([order[:num_long], rest]), num_long
 
 
 def pairs(work: Segments, values: Tensor) -> Tensor | None:

@@ -50,7 +50,7 @@ def tile_for(work: Segments, width: int, dropped: bool = False) -> Tile:
     if columns > 32 and width == columns:
         if work.num_inner < work.num_rows and mean < LONG:
             # A small matrix is in the cache: the indices cost most, and two replicas share them.
-            return Tile(4, 2, columns, 1, replicas=2)
+            return Tile(8, 2, columns, 4, replicas=2)
         return Tile(4, 2, columns, 1) if mean < SHORT else Tile(2, 4, columns, 1)
     # Four entries at once whatever the width: the logits of one pass have the same bits alone and beside others.
     if columns > 32:
@@ -256,4 +256,4 @@ def _finish(
         sums += tl.load(bias + replica * WIDTH + column, wanted, other=0.0)[None, :]
     if RELU:
         sums = tl.where(sums < 0, 0.0, sums)  # as torch's: NaN stays NaN, so that a broken replica is seen
-    tl.store(out, sums, there)
+    tl.store(out, sums, there, cache_modifier=".cs")  # all replicas' are more than the cache holds: leave it to others
