@@ -155,6 +155,24 @@ def term() -> str:
     return "\n".join(lines)
 
 
+def study() -> str:
+    """How long Table 1 takes on a GPU: a part of it, and all of it by a sample."""
+    part, whole = (_records(name) for name in ("study-h200", "table1-h200"))
+    if part is None or whole is None:
+        return "No measurement of it is recorded yet."
+    (record,) = part[1].values()
+    _, estimate = whole[1].values()
+    runs = int(record["metric"].split()[0])
+    every = sum(len(list(line.runs())) for line in load_experiment("table1").lines)
+    share = estimate["metric"].split("by ")[1].removesuffix(" of the work")
+    return (
+        f"**The study.** On one GPU ({part[0]}), by three processes that share it, with kernels\ncompiled before: "
+        f"the {runs:,} trainings of the plain and P-reg rows of GCN and MLP in Table 1 took {record['value']:.0f} s\n"
+        f"(`python benchmarks/study.py`). All {every:,} of Table 1 would take about {estimate['value'] / 60:.0f} "
+        f"minutes, by a sample of {share}\nof the work (`python benchmarks/study.py table1 --share 8`)."
+    )
+
+
 def _fastest(records: Records, case: str) -> dict[str, Any] | None:
     mine = [r for (name, metric), r in records.items() if name == case and metric.startswith("engine, per replica")]
     return min(mine, key=lambda r: float(r["value"])) if mine else None
@@ -190,6 +208,7 @@ def filled(text: str) -> str:
         "choices": choices(results),
         "limits": limits(results),
         "engine": engine(),
+        "study": study(),
         "term": term(),
     }
     for name, block in blocks.items():

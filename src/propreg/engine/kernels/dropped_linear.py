@@ -150,7 +150,7 @@ def backward(
     few = w.shape[2] <= FEW
     inner, rows, warps = _few_shape(hidden) if few else _many_shape(hidden, rectified)
     chunk = 512 if num_rows > 16_384 else 128  # many programs for a small graph, few partial sums for a big one
-    chunks = tiles(num_rows, chunk)
+    chunks, steps = tiles(num_rows, chunk), tiles(min(num_rows, chunk), rows)
     to_h, parts = torch.empty_like(h), w.new_empty(replicas, chunks, hidden, w.shape[2])
     summed = rectified or bias is not None
     sum_parts = w.new_empty(replicas, chunks if summed else 0, hidden)
@@ -160,7 +160,7 @@ def backward(
     kernel[chunks * members, hidden // inner, tiles(replicas, members)](
         h.view(kind), h if bias is None else bias, w, grad, to_h.view(kind), sum_parts, parts,
         *_pointers(masks, h, keys), num_rows, chunks, replicas,
-        MEMBERS=members, PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], ROWS=rows, STEPS=chunk // rows, INNER=inner,
+        MEMBERS=members, PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], ROWS=rows, STEPS=steps, INNER=inner,
         SLOT=slot or w.shape[2], SHIFT=shift, ELU=bias is not None, DROP=masks is not None, RECTIFIED=rectified,
         num_warps=warps, **more, **LAUNCH,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from torch import Tensor
 
 ROUNDS, FEWEST, LEVELS = 8, 8, 6
 LARGE = 50_000  # entries of a matrix, below which everything is in a cache anyway
+HUGE = 20_000_000  # entries, from which on the order itself would take gigabytes
 
 
 def near_each_other(row: Tensor, col: Tensor, nodes: int) -> Tensor:

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from propreg.engine.dropout import Masks
 from propreg.engine.kernels.dropped_linear import backward, forward
-from propreg.engine.kernels.pitch import filled_up, in_slots, members_of, slot_for
+from propreg.engine.kernels.pitch import cache_of, filled_up, in_slots, members_of, slot_for
 from propreg.engine.kernels.slot_sums import slot_sums
 from propreg.engine.kernels.spmm import beside_others, multiply
 from propreg.engine.sparse import Matrix
@@ -40,7 +40,7 @@ def passes(
     keys = torch.stack([m.keys for m in masks], 1)
     replicas, nodes, classes = len(h), h.shape[1], w.shape[2]
     pitch = filled_up((1 + len(masks)) * classes)
-    members = members_of(replicas, nodes, pitch, slot_for(classes)) if in_groups else 1
+    members = members_of(replicas, nodes, pitch, slot_for(classes), cache_of(h.device)) if in_groups else 1
     evaluated, trained = _Passes.apply(  # type: ignore[no-untyped-call]
         h.contiguous(), w.contiguous(), bias, keys, masks[0], matrix, pitch, members
     )

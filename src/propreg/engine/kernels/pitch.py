@@ -8,6 +8,8 @@ A row of one replica is still short: finding it costs more than reading it. So s
 of the same node stand side by side, and a program finds them all at once.
 """
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -15,7 +17,8 @@ from propreg.engine.kernels._triton import power_of_two, tiles
 
 PIECE = 8  # float32 numbers in 32 bytes
 AT_ONCE = 64  # numbers of a row that a warp gathers at once
-CACHED = 24_000_000  # bytes of a group's logits at most, so that they stay in the L2 cache
+CACHED = 0.4  # of the L2 cache that a group's logits may fill, so that they stay there beside what is written
+L2 = 60_000_000  # bytes, of an H200
 
 
 def filled_up(width: int) -> int:
@@ -28,12 +31,18 @@ def slot_for(width: int) -> int:
     return power_of_two(width, least=4)
 
 
-def members_of(replicas: int, nodes: int, pitch: int, slot: int) -> int:
-    """How many replicas are a group, for rows of length ``pitch`` and gradients in slots."""
+def members_of(replicas: int, nodes: int, pitch: int, slot: int, l2: int = L2) -> int:
+    """How many replicas are a group, for rows of length ``pitch``, gradients in slots and a cache of so many bytes."""
     members = min(max(AT_ONCE // slot, 1), power_of_two(replicas))
-    while members > 1 and 4 * nodes * pitch * members > CACHED:
+    while members > 1 and 4 * nodes * pitch * members > CACHED * l2:
         members //= 2
     return members
+
+
+@cache
+def cache_of(device: torch.device) -> int:
+    """The bytes of its L2 cache; an H200's for the interpreter."""
+    return torch.cuda.get_device_properties(device).L2_cache_size if device.type == "cuda" else L2
 
 
 def in_rows(x: Tensor) -> Tensor:

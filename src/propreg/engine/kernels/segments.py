@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from propreg.engine.kernels._triton import tiles
-from propreg.engine.kernels.order import LARGE, near_each_other
+from propreg.engine.kernels.order import HUGE, LARGE, near_each_other
 from propreg.engine.sparse import Pattern
 
 CUT = 256  # entries of a segment; the partial sums of the longer rows then cost under 1 % of the traffic
@@ -125,9 +125,9 @@ def _make(pattern: Pattern, transposed: bool, cut: int, apart: Tensor | None = N
 
 
 def places(pattern: Pattern) -> Tensor | None:
-    """Where each row comes, made once for a large graph; None for other matrices."""
+    """Where each row comes, made once for a large graph; None for other matrices, and for a huge one."""
     rows, columns = pattern.shape
-    if rows != columns or pattern.nnz < LARGE:
+    if rows != columns or not LARGE <= pattern.nnz < HUGE:
         return None
     if pattern not in _PLACES:
         _PLACES[pattern] = near_each_other(pattern.row, pattern.col, rows)
