@@ -1,8 +1,8 @@
 """How long a part of the study takes on this machine, trained from nothing by several processes on one store.
 
 By default the plain and the P-reg rows (the official code's form) of GCN and MLP in Table 1, seven datasets, 20 values
-of μ: 7,350 runs. Wall time, with the start of the processes and what they compile. On a GPU NVIDIA's MPS is started for
-them where it is installed, since without it processes only take turns. Needs the benchmark data.
+of μ: 7,350 runs. Wall time, with the start of the processes and what they have to compile. On a GPU NVIDIA's MPS is
+started for them where it is installed, since without it processes only take turns. Needs the benchmark data.
 
 ``--share 6`` trains every sixth of the batches, ordered by what they cost, and says how long all would take. What a
 batch costs is the numbers that an epoch of it touches, times the epochs that its runs took in the record.
@@ -57,6 +57,8 @@ def shared_out(batches: list[Batch], share: int) -> tuple[list[Batch], float]:
     costs = {batch.id: cost(batch, recorded) for batch in batches}
     ordered = sorted(batches, key=lambda batch: (-costs[batch.id], batch.id))
     chosen = ordered[share // 2 :: share]
+    if not chosen:
+        raise SystemExit(f"There are only {len(batches)} batches: take a larger share than one of {share}.")
     return chosen, sum(costs[b.id] for b in chosen) / sum(costs.values())
 
 

@@ -14,6 +14,7 @@ from engine.follow import Run, check_near, drawn
 from engine.graphs import KINDS, problem, sample
 from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.gat import Gat
+from propreg.engine.models import Layers
 from propreg.engine.passes import Drawn, Passes
 from propreg.engine.step import advance, step
 from samples import gaussian
@@ -173,3 +174,19 @@ def by_library(
     options: Any = {"phi": m.phi, "norm": m.norm, "add_self_loops": m.add_self_loops, "detach": m.detach}
     second = source if m.second_pass else None
     return loss + strength * propreg.preg(z, *graph, source=second, mask=mask, threshold=m.threshold, **options)
+
+
+def test_matrices_are_made_once() -> None:
+    """What kernels know of a matrix, the order of its rows for example, is lost with it."""
+    graph = problem()
+    network, term = graph.network(Model("gcn")), graph.regulariser(Method.preset("reference"))
+    assert isinstance(network, Layers)
+    assert term is not None
+    assert network.adjacency is term.adjacency
+    other = graph.regulariser(Method.preset("paper"))
+    assert other is not None
+    assert other.adjacency is not term.adjacency
+    gats = [graph.network(Model("gat")) for _ in range(2)]
+    assert isinstance(gats[0], Gat)
+    assert isinstance(gats[1], Gat)
+    assert gats[0].pattern is gats[1].pattern

@@ -34,6 +34,8 @@ class Problem:
         self.features = Features.of(graph, device, dtype)
         self._edges = torch.from_numpy(graph.edge_index)
         self._edge_weight = None if graph.edge_weight is None else torch.from_numpy(graph.edge_weight)
+        self._adjacencies: dict[tuple[str, bool], Matrix] = {}
+        self._pattern_with_loops: Pattern | None = None
 
     def network(self, model: Model) -> Network:
         """The model on this graph."""
@@ -87,8 +89,11 @@ class Problem:
         )
 
     def _adjacency(self, norm: str, loops: bool) -> Matrix:
-        row, col, values = self._propagation(norm, loops)._normalised(self.dtype)
-        return self._matrix(row, col, values)
+        """Made once: kernels keep what they know of it, the order of its rows for example, as long as it is there."""
+        if (norm, loops) not in self._adjacencies:
+            row, col, values = self._propagation(norm, loops)._normalised(self.dtype)
+            self._adjacencies[norm, loops] = self._matrix(row, col, values)
+        return self._adjacencies[norm, loops]
 
     def _laplacian(self) -> tuple[Matrix, float]:
         from propreg._baselines import _once
@@ -108,11 +113,14 @@ class Problem:
         return Matrix(row.to(self.device), col.to(self.device), values.to(self.device), size)
 
     def _looped_pattern(self) -> Pattern:
-        """Every edge as often as it is listed, and one loop at every node, as PyG's GAT has them."""
-        source, target = self._edges
-        real, nodes = source != target, torch.arange(self.num_nodes, device=source.device)
-        row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
-        return Pattern(row.to(self.device), col.to(self.device), (self.num_nodes, self.num_nodes))
+        """Every edge as often as it is listed, and one loop at every node, as PyG's GAT has them; made once."""
+        if self._pattern_with_loops is None:
+            source, target = self._edges
+            real, nodes = source != target, torch.arange(self.num_nodes, device=source.device)
+            row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
+            size = (self.num_nodes, self.num_nodes)
+            self._pattern_with_loops = Pattern(row.to(self.device), col.to(self.device), size)
+        return self._pattern_with_loops
 
 
 def _device(device: torch.device | str) -> torch.device:

@@ -11,9 +11,9 @@ from propreg.engine.kernels._triton import jit, tl
 
 @jit
 def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
-    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas,
+    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas, num_steps,
     MEMBERS: tl.constexpr, PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr,
-    STEPS: tl.constexpr, INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr, ELU: tl.constexpr,
+    INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr, ELU: tl.constexpr,
     DROP: tl.constexpr, RECTIFIED: tl.constexpr,
 ):  # fmt: skip
     """``h`` and its gradient are pairs of neighbouring hidden units, as :func:`.forward` has them.
@@ -45,11 +45,11 @@ def backward_few(  # noqa: PLR0915  (even and odd units, each line twice)
         to_even = to_even + (zero,)
         to_odd = to_odd + (zero,)
     all_even, all_odd = zero, zero
-    row = chunk * STEPS * ROWS + tl.arange(0, ROWS)
+    row = chunk * num_steps * ROWS + tl.arange(0, ROWS)
     place = row[:, None] * (HIDDEN // 2) + word[None, :]
     pair = tl.load(h + place, (row < num_rows)[:, None], other=0)
     slopes = _slopes(grad, row, num_rows, MEMBERS, PASSES, SLOT, SHIFT, WIDTH)
-    for _ in range(STEPS):
+    for _ in range(num_steps):
         real = row < num_rows
         even, odd = apart(pair)
         # The next rows are under way while these are used: on an H200 Physics takes 6.8 µs instead of 7.4.
@@ -136,9 +136,9 @@ def _gated(total, tile, ELU: tl.constexpr, RECTIFIED: tl.constexpr):
 
 @jit
 def backward_many(
-    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas,
+    h, bias, w, grad, to_h, to_sums, to_w, keys, leasts, scale, num_rows, chunks, num_replicas, num_steps,
     MEMBERS: tl.constexpr, PASSES: tl.constexpr, HIDDEN: tl.constexpr, WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr, STEPS: tl.constexpr, INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr,
+    ROWS: tl.constexpr, INNER: tl.constexpr, SLOT: tl.constexpr, SHIFT: tl.constexpr,
     ELU: tl.constexpr, DROP: tl.constexpr, RECTIFIED: tl.constexpr,
 ):  # fmt: skip
     group, member = tl.program_id(2).to(tl.int64), tl.program_id(0) % MEMBERS
@@ -159,8 +159,8 @@ def backward_many(
         factor = tl.load(scale + replica).to(h.dtype.element_ty)
     sums = tl.zeros([INNER, COLUMNS], h.dtype.element_ty)
     lanes = tl.zeros([ROWS, INNER], h.dtype.element_ty)  # of the column sums: they meet after the loop
-    for step in range(STEPS):
-        row = (chunk * STEPS + step) * ROWS + tl.arange(0, ROWS)
+    for step in range(num_steps):
+        row = (chunk * num_steps + step) * ROWS + tl.arange(0, ROWS)
         real = row < num_rows
         there = real[:, None] & (column < WIDTH)[None, :]
         place = row[:, None] * HIDDEN + inner[None, :]

@@ -150,17 +150,19 @@ def backward(
     few = w.shape[2] <= FEW
     inner, rows, warps = _few_shape(hidden) if few else _many_shape(hidden, rectified)
     chunk = 512 if num_rows > 16_384 else 128  # many programs for a small graph, few partial sums for a big one
-    chunks, steps = tiles(num_rows, chunk), tiles(min(num_rows, chunk), rows)
+    chunks = tiles(num_rows, chunk)
     to_h, parts = torch.empty_like(h), w.new_empty(replicas, chunks, hidden, w.shape[2])
     summed = rectified or bias is not None
     sum_parts = w.new_empty(replicas, chunks if summed else 0, hidden)
     if not h.numel():
         return to_h, None if bias is None else torch.zeros_like(bias), torch.zeros_like(w)
+    if grad.data_ptr() % 8:  # two numbers are loaded at once
+        grad = grad.clone()
     kernel, kind, more = (backward_few, torch.int64, {}) if few else (backward_many, h.dtype, {"COLUMNS": NARROW})
     kernel[chunks * members, hidden // inner, tiles(replicas, members)](
         h.view(kind), h if bias is None else bias, w, grad, to_h.view(kind), sum_parts, parts,
-        *_pointers(masks, h, keys), num_rows, chunks, replicas,
-        MEMBERS=members, PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], ROWS=rows, STEPS=steps, INNER=inner,
+        *_pointers(masks, h, keys), num_rows, chunks, replicas, tiles(min(num_rows, chunk), rows),
+        MEMBERS=members, PASSES=passes, HIDDEN=hidden, WIDTH=w.shape[2], ROWS=rows, INNER=inner,
         SLOT=slot or w.shape[2], SHIFT=shift, ELU=bias is not None, DROP=masks is not None, RECTIFIED=rectified,
         num_warps=warps, **more, **LAUNCH,
     )  # fmt: skip

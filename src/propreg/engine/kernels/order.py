@@ -21,7 +21,7 @@ def near_each_other(row: Tensor, col: Tensor, nodes: int) -> Tensor:
         row, col: The edges; a direction counts for nothing.
         nodes: How many there are.
     """
-    weight = torch.ones(2 * len(row), device=row.device)
+    weight = torch.ones(2 * len(row), dtype=torch.int64, device=row.device)
     row, col = torch.cat([row, col]), torch.cat([col, row])
     mine = torch.arange(nodes, device=row.device)  # the community of each node
     labels = []
@@ -48,9 +48,8 @@ def _communities(row: Tensor, col: Tensor, weight: Tensor, nodes: int) -> tuple[
     for turn in range(ROUNDS):
         pairs, inverse = torch.unique(row * nodes + label[col], return_inverse=True)
         owner, theirs = pairs // nodes, pairs % nodes
-        # Sums of whole numbers: no order of addition changes them.
-        sums = torch.zeros(len(pairs), device=row.device).index_add_(0, inverse, weight)
-        most = torch.zeros(nodes, device=row.device).scatter_reduce_(0, owner, sums, "amax")
+        sums = torch.zeros_like(pairs).index_add_(0, inverse, weight)
+        most = torch.zeros_like(label).scatter_reduce_(0, owner, sums, "amax")
         best = sums == most[owner]
         first = torch.full_like(label, nodes).scatter_reduce_(0, owner[best], theirs[best], "amin")
         moves = (numbers * 40_503 + turn * 30_011) % 65_536 < 32_768  # all at once they would swap labels for ever
@@ -62,7 +61,7 @@ def _communities(row: Tensor, col: Tensor, weight: Tensor, nodes: int) -> tuple[
 def _between(row: Tensor, col: Tensor, weight: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
     """The edges between communities, each once with the sum of its weights."""
     pairs, inverse = torch.unique(row * count + col, return_inverse=True)
-    sums = torch.zeros(len(pairs), device=row.device).index_add_(0, inverse, weight)
+    sums = torch.zeros_like(pairs).index_add_(0, inverse, weight)
     row, col = pairs // count, pairs % count
     other = row != col
     return row[other], col[other], sums[other]

@@ -84,8 +84,9 @@ class _Passes(torch.autograd.Function):
         grad, slot, shift = in_slots(grads[1])
         to_bias = slot_sums(grad, slot, shift, w.shape[2], ctx.members, len(h))
         if ctx.matrix is not None:
-            tile = beside_others(grad.shape[2])
-            grad = multiply(ctx.matrix.pattern, ctx.matrix.values_across, grad, True, tile=tile)
+            # No hot columns: which there are depends on the width, and one pass alone has another than two of a group.
+            pattern, tile = ctx.matrix.pattern, beside_others(grad.shape[2])
+            grad = multiply(pattern, ctx.matrix.values_across, grad, True, tile=tile, hot=False)
         to_h, _none, to_w = backward(h, w, grad, ctx.masks, True, keys, slot=slot, shift=shift, members=ctx.members)
         return to_h, to_w, to_bias, None, None, None, None, None
 

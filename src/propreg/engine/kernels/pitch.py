@@ -32,11 +32,14 @@ def slot_for(width: int) -> int:
 
 
 def members_of(replicas: int, nodes: int, pitch: int, slot: int, l2: int = L2) -> int:
-    """How many replicas are a group, for rows of length ``pitch``, gradients in slots and a cache of so many bytes."""
-    members = min(max(AT_ONCE // slot, 1), power_of_two(replicas))
+    """How many replicas are a group, for rows of length ``pitch``, gradients in slots and a cache of so many bytes.
+
+    A few replicas, the last of a batch, are no group: not one of their number, for which kernels would be compiled.
+    """
+    members = max(AT_ONCE // slot, 1)
     while members > 1 and 4 * nodes * pitch * members > CACHED * l2:
         members //= 2
-    return members
+    return members if 2 * replicas > members else 1
 
 
 @cache

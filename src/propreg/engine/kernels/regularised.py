@@ -56,8 +56,10 @@ class _Regularised(torch.autograd.Function):
         members, width = nodes.shape[1], nodes.shape[3]
         scale = _in_groups(by_term.unsqueeze(1), groups, members).expand(-1, -1, length // members).flatten(1)
         grad = to_z.new_empty(groups, rows, ctx.passes, length)
-        apart = ctx.passes > 1
-        multiply(pattern, values, to_propagated, True, addend=to_z, apart=apart, scale=scale, into=grad[:, :, -1])
+        multiply(
+            pattern, values, to_propagated, True, addend=to_z, apart=ctx.passes > 1, scale=scale, into=grad[:, :, -1],
+            hot=False,
+        )  # fmt: skip
         grad = from_slots(grad, members, ctx.shift, width)
         # A node that fills up a short row of targets has no slope, so that it may be there twice.
         grad[..., 0, :].scatter_add_(2, nodes, _in_groups(slope * by_entropy.view(-1, 1, 1), groups, members))

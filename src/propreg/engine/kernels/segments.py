@@ -21,6 +21,7 @@ from propreg.engine.sparse import Pattern
 
 CUT = 256  # entries of a segment; the partial sums of the longer rows then cost under 1 % of the traffic
 WHOLE = 2**31 - 1
+TILE = 128  # the most entries that a program takes at once
 WINDOW, WHOLE_TILES = 256, 64  # segments that are sorted at a time; where that begins, a multiple of any tile's rows
 BUCKET = 4  # rows this close in length count as equal: within a bucket they keep their order, and memory its locality
 
@@ -125,7 +126,7 @@ def _make(pattern: Pattern, transposed: bool, cut: int, apart: Tensor | None = N
 
 
 def places(pattern: Pattern) -> Tensor | None:
-    """Where each row comes, made once for a large graph; None for other matrices, and for a huge one."""
+    """Where each row of a large square matrix comes, a graph's, made once; None for others, and for a huge one."""
     rows, columns = pattern.shape
     if rows != columns or not LARGE <= pattern.nnz < HUGE:
         return None
@@ -154,7 +155,8 @@ def _ordered(lengths: Tensor, row: Tensor, places: Tensor | None) -> tuple[Tenso
 def pairs(work: Segments, values: Tensor) -> Tensor | None:
     """Each entry's index and value in one number of 64 bits, made once for values that are shared; else None.
 
-    Beyond the last come pairs that a program may read and never counts: as many as a row is long, and a tile.
+    Beyond the last come pairs that a program may read and never counts: as many as a row is long, rounded up to a tile,
+    and the next tile.
     """
     if values.dtype != torch.float32 or values.dim() != 1:
         return None
@@ -162,6 +164,6 @@ def pairs(work: Segments, values: Tensor) -> Tensor | None:
     if known is None or known[0] != values._version or known[1] is not work.inner:
         bits = values.detach().contiguous().view(torch.int32).long()
         packed = (bits << 32) | work.inner.long()
-        known = values._version, work.inner, torch.nn.functional.pad(packed, (0, work.longest + 128))
+        known = values._version, work.inner, torch.nn.functional.pad(packed, (0, work.longest + 2 * TILE))
         values._pairs = known  # type: ignore[attr-defined]  # it lives as long as the values do
     return known[2]
