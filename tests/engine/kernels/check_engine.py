@@ -86,6 +86,7 @@ def test_two_epochs(model: str, method: Method, share: float) -> None:
             np.testing.assert_allclose(mine.weights[name], weight, rtol=1e-2, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", ["paper", "reference"])
 @pytest.mark.parametrize("model", ["gcn", "mlp", "gat"])
 def test_a_strength_of_0_is_the_plain_run(model: str, preset: Literal["paper", "reference"]) -> None:

@@ -147,6 +147,7 @@ def test_a_broken_replica_is_seen_and_leaves_the_others_alone(bad: float) -> Non
     assert torch.equal(out[[0, 2]], alone[[0, 2]])
 
 
+@pytest.mark.slow
 def test_with_the_usual_settings() -> None:
     x, g = words(1100, 300, 150, 0.06), numbers(2, 1100, 64, seed=2)
     known = hot.hot_columns(x.pattern, x.values_across, g)

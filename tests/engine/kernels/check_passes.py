@@ -131,6 +131,7 @@ def test_a_long_row_of_a_group() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_group_has_the_bits_of_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the graph has columns that are multiplied as dense ones: the widths of the two differ."""
     nodes = 128

@@ -17,13 +17,29 @@ from propreg.engine import kernels
 CHECKS = sorted(Path(__file__).parent.glob("check_*.py"))
 
 
-@pytest.mark.skipif(not kernels.installed(), reason="Triton is not installed: there are no kernels to compare")
+NEEDS_TRITON = pytest.mark.skipif(
+    not kernels.installed(), reason="Triton is not installed: there are no kernels to compare"
+)
+
+
+@NEEDS_TRITON
 @pytest.mark.parametrize("half", [0, 1])
 def test_twins(half: int) -> None:
-    paths = [str(path) for path in CHECKS[half::2]]
+    passes(CHECKS[half::2], "not slow")
+
+
+@NEEDS_TRITON
+@pytest.mark.slow
+def test_twins_that_take_long() -> None:
+    passes(CHECKS, "slow")
+
+
+def passes(checks: list[Path], marked: str) -> None:
+    """These checks pass, in a process of their own."""
+    paths = [str(path) for path in checks]
     interpreted = {} if torch.cuda.is_available() else {"TRITON_INTERPRET": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *paths],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", marked, *paths],
         cwd=Path(__file__).parents[3],
         env={**os.environ, **interpreted},
         capture_output=True,
