@@ -60,7 +60,7 @@ def results(model: Model, method: Method, share: float) -> list[Result]:
         ("gcn", Method("laplacian"), SPARSE),
         ("gcn", Method("preg", phi="kl", second_pass=True), SPARSE),
         ("gat", Method(), DENSE),
-        ("gat", Method(), HALF_DENSE),
+        pytest.param("gat", Method(), HALF_DENSE, marks=pytest.mark.slow),
     ],
     ids=[
         "dense gcn",

@@ -63,7 +63,9 @@ def test_which_columns() -> None:
     assert (known.chunks, known.length) == (3, 128)
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 3, 5])
+@pytest.mark.parametrize(
+    "replicas", [1, 2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("width", [16, 64])
 def test_product(width: int, replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segments, "CUT", 32)  # there are rows that are cut and not hot: four of the twenty
