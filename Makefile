@@ -1,7 +1,9 @@
 # make run   sets everything up and runs the main job
 # make test  sets everything up and runs the checks, in under ten minutes on two cores
 # make slow  runs the tests that take long and that make test leaves out
-# make docs  sets everything up and builds the documentation
+# make gpu   runs the engine's tests on a GPU and stamps them, so that make test knows when kernels changed since
+# make pages sets everything up and writes what is computed in the pages: tables, output, pictures
+# make docs  sets everything up and builds the pages as a site
 # Paths stay relative: they then work from a folder with spaces in its name.
 
 PYTHON ?= python3
@@ -15,7 +17,7 @@ ifneq ($(SHARED_DATA),)
 export PROPREG_DATA ?= $(SHARED_DATA)
 endif
 
-.PHONY: run test slow lint types unit docs setup format clean
+.PHONY: run test slow gpu lint types unit pages docs setup format clean
 .DEFAULT_GOAL := run
 
 run: setup
@@ -38,6 +40,7 @@ $(DONE): pyproject.toml constraints.txt
 lint: setup
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
+	$(BIN)/lint-imports --no-cache > .lint-imports.log || { cat .lint-imports.log; exit 1; }
 
 types: setup
 	$(BIN)/python -m mypy
@@ -47,6 +50,12 @@ unit: setup
 
 slow: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+gpu: setup
+	$(BIN)/python tests/engine/kernels/stamp.py
+
+pages: setup
+	$(BIN)/python docs/build.py --outputs
 
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build

@@ -13,12 +13,15 @@ from pathlib import Path
 
 import torch
 
-from ratios import times
+
+def times(ratio: float) -> str:
+    """A ratio in three digits: 1.06×, 48.8×, 1,070×."""
+    return f"{float(f'{ratio:.3g}'):,.0f}×" if ratio >= 100 else f"{ratio:.3g}×"
 
 
 @dataclass(frozen=True)
 class Record:
-    """One measurement; ``ratio`` is how many times better than ``baseline`` (or over it, as ``metric`` says)."""
+    """One measurement; ``ratio`` is against ``baseline``: times better, or times its value, as ``metric`` says."""
 
     case: str
     device: str
@@ -30,7 +33,7 @@ class Record:
 
 
 def arguments(description: str) -> argparse.Namespace:
-    """The options that every benchmark has, as they were given."""
+    """Parse the options that every benchmark has."""
     return settled(parser(description))
 
 
@@ -47,7 +50,7 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def settled(options: argparse.ArgumentParser) -> argparse.Namespace:
-    """What was given."""
+    """Parse the options, and set the number of threads."""
     given = options.parse_args()
     if given.threads:
         torch.set_num_threads(given.threads)
@@ -69,7 +72,7 @@ def seconds(step: Callable[[], object], device: str, repeats: int = 15) -> float
 
 
 def peak_bytes(step: Callable[[], object]) -> int:
-    """The most memory a GPU held during a step, graph and inputs included."""
+    """The peak GPU memory of a step, including graph and inputs."""
     step()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
@@ -79,14 +82,14 @@ def peak_bytes(step: Callable[[], object]) -> int:
 
 
 def machine(device: str) -> str:
-    """What the numbers were measured on, in words."""
+    """The machine of the measurements, in words."""
     if device == "cuda":
         return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
     return f"{_processor()}, {os.cpu_count()} cores, torch {torch.__version__}"
 
 
 def _processor() -> str:
-    """Its name where the system tells it."""
+    """The processor's name, if the system reports it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

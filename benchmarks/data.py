@@ -17,9 +17,9 @@ import json, re, sys, time, warnings
 warnings.simplefilter("ignore")
 import numpy as np
 import propreg
-from propreg.data.catalog import find
-from propreg.data.datasets import load_molecules, load_node_graph
-from propreg.data.locate import dataset_file
+from propreg.data.benchmarks.catalog import find
+from propreg.data.benchmarks.load import load_molecules, load_node_graph
+from propreg.data.benchmarks.locate import dataset_file
 
 name, how, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
@@ -48,7 +48,7 @@ def plain():
 
 if how != "NumPy arrays":
     import torch_geometric.data
-    import propreg.data.pyg
+    import propreg.data.own.pyg
 before = most()
 times = clock(load)
 peak = most() - before

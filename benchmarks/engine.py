@@ -1,4 +1,4 @@
-"""The replica engine against a serial loop in PyG that works as the official one does.
+"""The replica engine against a serial loop in PyG like that of the official code.
 
 The serial loop: dense features, message passing, two forward passes with their own dropout, an evaluation of all nodes
 every epoch, one run at a time. The engine trains the same runs (reference preset, the same dropout rates) as batches.
@@ -15,21 +15,21 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from common import Record, arguments, seconds, show
-from propreg.data.datasets import load_node_graph
+from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.graph import SparseFeatures
 from propreg.data.splits import official_splits
 from propreg.engine import Method, Model, Problem, Protocol, Replica
-from propreg.engine.batches import Options, train_all
-from propreg.engine.epoch import Epoch
-from propreg.engine.memory import bytes_per_replica
-from propreg.engine.state import begin
+from propreg.engine.training.batches import Options, train_all
+from propreg.engine.training.epoch import Epoch
+from propreg.engine.training.memory import bytes_per_replica
+from propreg.engine.training.phases import one_phase
 
 GCN = Model("gcn")
 GAT = Model("gat", hidden=16, input_dropout=0.6, attention_dropout=0.6)
 PLANETOID = ("cora", "citeseer", "pubmed")
 CPU_ROUNDS = 5
-MOST_DRAWN = 300_000_000  # initial weights, which the host draws for each seed
-ROUNDS, ROUNDS_TAKE = (9, 199), 20.0  # at least and at most, and the seconds after which they may end
+MOST_DRAWN = 300_000_000  # initial weights, drawn on the host for each seed
+ROUNDS, ROUNDS_TAKE = (9, 199), 20.0  # the fewest and the most, and the seconds after which they may end
 
 
 def problem(name: str, device: str) -> Problem:
@@ -73,16 +73,16 @@ def serial_epoch(data: Problem, model: Model) -> Callable[[], None]:
     net = (Gcn() if model.name == "gcn" else Gat()).to(device)
     propagate = GCNConv(classes, classes, bias=False, cached=True).to(device)
     propagate.lin = torch.nn.Identity()
-    optimiser = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=5e-4)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01, weight_decay=5e-4)
 
     def epoch() -> None:
         net.train()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         p = net().softmax(-1)
         q = propagate(net(), edge_index).softmax(-1)
         loss = -torch.log(p[train, y[train]] + 1e-15).mean() + 0.5 * -(p * torch.log(q + 1e-15)).sum(-1).mean()
         loss.backward()
-        optimiser.step()
+        optimizer.step()
         net.eval()
         with torch.no_grad():
             right = net().argmax(-1) == y
@@ -106,10 +106,9 @@ def seconds_per_epoch(epoch: Callable[[], object], device: str, epochs: int, war
 
 def engine_epoch(data: Problem, model: Model, method: Method, replicas: int) -> Callable[[], object]:
     """One epoch of a batch, accuracies counted, nothing stopped."""
-    network, regulariser = data.network(model), data.regulariser(method)
     lineup = [Replica(seed=i, split=str(i % 10), strength=0.5) for i in range(replicas)]
-    state = begin(data, network, model, lineup, Protocol())
-    run = Epoch(network, regulariser, method, state, data.y, record=data.device.type == "cuda")
+    (phase,) = one_phase(data, lineup, model=model, method=method, protocol=Protocol())
+    run = Epoch(phase, data.y, record=data.device.type == "cuda")
     numbers = itertools.count(1)
     return lambda: run(next(numbers))
 
@@ -117,8 +116,7 @@ def engine_epoch(data: Problem, model: Model, method: Method, replicas: int) -> 
 def on_cores(data: Problem, model: Model, method: Method, epochs: int, replicas: int = 8) -> float:
     """Seconds per replica and epoch of the whole engine on a CPU, groups on all cores.
 
-    The difference of a long and a short training: what a training costs once, drawing its initial weights, is not an
-    epoch's.
+    The difference of a long and a short training, without the fixed costs of one, like drawing initial weights.
     """
     lineup = [Replica(seed=i, split=str(i % 10), strength=0.5, patience=10**9) for i in range(replicas)]
 
@@ -136,7 +134,7 @@ def compare(name: str, model: Model, device: str, quick: bool) -> list[Record]:
     """The engine's time per replica and epoch beside the serial loop's."""
     data, method = problem(name, device), Method.preset("reference")
     alone = serial_epoch(data, model)
-    if device == "cpu":  # the two take turns, and the middle one of their times counts: others share the machine
+    if device == "cpu":  # the two alternate, and the median counts: others share the machine
         rounds = [
             (seconds_per_epoch(alone, device, 5), on_cores(data, model, method, 5 if quick else 20))
             for _ in range(1 if quick else CPU_ROUNDS)
@@ -159,9 +157,9 @@ def compare(name: str, model: Model, device: str, quick: bool) -> list[Record]:
 
 
 def limit(case: str, data: Problem, model: Model, fastest: float) -> Record:
-    """The time that the bytes of an epoch take at the memory's speed, and how far from it the engine is.
+    """The time to move the bytes of an epoch at the memory's bandwidth, and the engine's time over it.
 
-    On a CPU it may come below 1: what a core works on fits its caches, and need not go to memory at all.
+    On a CPU the ratio may be below 1: the working set of a core fits its caches.
     """
     device = data.device.type
     least = bytes_that_move(data, model) / bandwidth(device)
@@ -170,7 +168,7 @@ def limit(case: str, data: Problem, model: Model, fastest: float) -> Record:
 
 
 def bytes_that_move(data: Problem, model: Model) -> float:
-    """The least an epoch of a replica reads and writes, where only caches and registers hold what is used again.
+    """The least that an epoch of a replica reads and writes, if reused data stay in caches and registers.
 
     GCN, the hidden layer [N, H] ten times: X W written and read by Â, the layer written and read by the evaluation, by
     both training passes (as one) and by the backward pass, its gradient written and read by Âᵀ, that written and read
@@ -194,9 +192,9 @@ def bandwidth(device: str) -> float:
 def overhead(name: str, device: str) -> list[Record]:
     """A training step with one-pass P-reg over the same step without.
 
-    The two take turns, each first as often as the other, and the middle one of the rounds' ratios counts: a machine
-    that is busy for a moment would else be taken for the term's cost. Nine rounds of an epoch of 10 ms still give
-    anything from 1.0 to 1.2 on a machine that others share, so there are many.
+    The two alternate, each first equally often, and the median of the rounds' ratios counts: otherwise a busy moment
+    of the machine would look like the term's cost. Nine rounds of an epoch of 10 ms still give anything from 1.0 to 1.2
+    on a shared machine, so there are many.
     """
     data, replicas = problem(name, device), 4 if device == "cpu" else 64
     if device == "cpu":
@@ -223,14 +221,14 @@ def memory(name: str) -> list[Record]:
         epoch()
         torch.cuda.synchronize()
         peaks[replicas] = torch.cuda.max_memory_allocated()
-    each = (peaks[24] - peaks[8]) / 16  # the first epochs run unrecorded: this is the peak of an epoch itself
+    each = (peaks[24] - peaks[8]) / 16  # the first epochs are not recorded: this is the peak of an epoch itself
     estimate = bytes_per_replica(data, GCN, method)
     return [Record(f"GCN {name}", "cuda", "peak memory per replica", each / 1e6, "MB", "estimate", each / estimate)]
 
 
 def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
     free, _ = torch.cuda.mem_get_info()
-    most = int(0.7 * free / bytes_per_replica(data, model, method))
+    most = int(0.35 * free / bytes_per_replica(data, model, method))
     most = min(most, MOST_DRAWN // (int(data.features.shape[1]) * model.width))
     wanted = (16, 64, 256) if quick else (64, 128, 256, 512, 1024, 2048)
     return [size for size in wanted if size <= most][-2:] or [most]

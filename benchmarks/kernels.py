@@ -2,7 +2,7 @@
 
 The matrices are synthetic and of the size of Cora, Photo and Physics: degrees and word counts fall as power laws. The
 limit is the time to read every input once and to write every output once at 4.3 TB/s, what a copy reaches on an H200;
-a gather through the L2 cache cannot reach it, and its rate is given beside it.
+a gather through the L2 cache cannot reach it, so its rate is printed too.
 """
 
 import gc
@@ -17,12 +17,11 @@ from torch import Tensor
 
 from common import Record, arguments, seconds, show
 from propreg.engine import kernels
-from propreg.engine.agreement import agreement
-from propreg.engine.dropout import Masks, dropped_linear
-from propreg.engine.features import DENSE_FROM, Features
-from propreg.engine.gat import Gat
-from propreg.engine.sparse import Matrix
-from propreg.engine.spec import Model
+from propreg.engine.models import gat
+from propreg.engine.ops.dropout import Masks, dropped_linear
+from propreg.engine.ops.features import DENSE_FROM, Features
+from propreg.engine.ops.loss import preg
+from propreg.engine.ops.sparse import Matrix
 from regularizer import power_law
 
 BANDWIDTH = 4.3e12
@@ -55,7 +54,7 @@ SIZES = [
 
 @dataclass(frozen=True)
 class Case:
-    """A piece of work, as a function of the dtype and the number of replicas; its least traffic and what it gathers."""
+    """An operation as a function of dtype and number of replicas, with its least traffic and the bytes it gathers."""
 
     name: str
     make: Callable[[torch.dtype, int], Work]
@@ -65,13 +64,13 @@ class Case:
 
 
 def distinct(row: Tensor, col: Tensor, columns: int) -> tuple[Tensor, Tensor]:
-    """Each place once."""
+    """The distinct places."""
     key = torch.unique(row * columns + col)
     return key // columns, key % columns
 
 
 def graph(size: Size, dtype: torch.dtype) -> Matrix:
-    """A symmetric power-law graph with loops, normalised by rows."""
+    """A symmetric power-law graph with loops, normalized by rows."""
     ends = power_law(size.nodes, size.edges // 2, "cuda")
     loops = torch.arange(size.nodes, device="cuda")
     row, col = distinct(torch.cat([ends[0], loops]), torch.cat([ends[1], loops]), size.nodes)
@@ -91,7 +90,7 @@ def words(size: Size, dtype: torch.dtype) -> Matrix:
 
 
 def numbers(*shape: int, dtype: torch.dtype, seed: int = 0) -> Tensor:
-    """Normal float32 numbers in another dtype: replica r has the same ones however many there are."""
+    """Normal float32 numbers in another dtype; those of replica r do not depend on the number of replicas."""
     generator = torch.Generator("cuda").manual_seed(seed)
     drawn = torch.randn(shape[1:], device="cuda", generator=generator)
     scale = torch.linspace(1, 2, 16, device="cuda").repeat(-(-shape[0] // 16))[: shape[0]]
@@ -131,15 +130,15 @@ def linear(size: Size, backward: bool, dtype: torch.dtype, r: int) -> Work:
 
 def adam(size: Size, dtype: torch.dtype, r: int) -> Work:
     """One step of Adam on the first layer's weights, in place: its own state goes on from step to step."""
-    from propreg.engine.adam import Adam
+    from propreg.engine.ops.adam import Adam
 
     p = {"w": numbers(r, size.features, WIDTH, dtype=dtype)}
     setting = torch.full((r,), 0.01, device="cuda", dtype=dtype)
-    optimiser, grad = Adam(p, setting, {"w": setting}), {"w": numbers(r, size.features, WIDTH, dtype=dtype, seed=1)}
-    optimiser.advance()
+    optimizer, grad = Adam(p, setting, {"w": setting}), {"w": numbers(r, size.features, WIDTH, dtype=dtype, seed=1)}
+    optimizer.advance()
 
     def step() -> tuple[Tensor, ...]:
-        optimiser.step(p, grad)
+        optimizer.step(p, grad)
         return (p["w"],)
 
     return step
@@ -150,7 +149,7 @@ def term(size: Size, matrices: dict[torch.dtype, Matrix], dtype: torch.dtype, r:
     z = numbers(r, size.nodes, size.classes, dtype=dtype).requires_grad_()
     weights = torch.full((size.nodes,), 1 / size.nodes, device="cuda", dtype=dtype)
     ones = torch.ones(r, device="cuda", dtype=dtype)
-    return lambda: with_gradients(agreement(matrices[dtype], z, z, weights), (z,), ones)
+    return lambda: with_gradients(preg(matrices[dtype], z, z, weights), (z,), ones)
 
 
 def attention(size: Size, matrices: dict[torch.dtype, Matrix], backward: bool, dtype: torch.dtype, r: int) -> Work:
@@ -158,16 +157,9 @@ def attention(size: Size, matrices: dict[torch.dtype, Matrix], backward: bool, d
     h = numbers(r, size.nodes, HEADS * PER_HEAD, dtype=dtype).requires_grad_()
     vectors = [(0.3 * numbers(r, HEADS, PER_HEAD, dtype=dtype, seed=i)).requires_grad_() for i in (1, 2)]
     grad, drawn = numbers(r, size.nodes, HEADS, PER_HEAD, dtype=dtype, seed=3), masks(r, 0.6)
-
-    def draw(place: str) -> Masks:  # noqa: ARG001  (there is one place only)
-        return drawn
-
-    layer = object.__new__(Gat)  # of which only the pattern is needed here
-    layer.spec, layer.pattern = Model("gat", hidden=PER_HEAD), matrices[dtype].pattern
+    pattern = matrices[dtype].pattern
     return lambda: with_gradients(
-        layer._attention(h, vectors[0], vectors[1], draw, "attention0"),
-        (h, *vectors),
-        grad if backward else None,
+        gat.attention(pattern, h, vectors[0], vectors[1], drawn), (h, *vectors), grad if backward else None
     )
 
 
@@ -177,7 +169,7 @@ def with_gradients(value: Tensor, inputs: tuple[Tensor, ...], grad: Tensor | Non
 
 
 def cases(size: Size) -> Iterator[Case]:
-    """What an epoch consists of."""
+    """The operations of an epoch."""
     a = {dtype: graph(size, dtype) for dtype in (torch.float32, torch.float64)}
     x = {dtype: words(size, dtype) for dtype in (torch.float32, torch.float64)}
     r, n, c, f = size.replicas, size.nodes, size.classes, size.features
@@ -214,7 +206,7 @@ def error(case: Case) -> float:
 
 
 def recorded(work: Work, repeats: int = 9) -> float:
-    """The median time of work replayed from a CUDA graph, in which launches cost nothing: as the engine runs it."""
+    """The median time of a replayed CUDA graph, in which launches cost nothing: as the engine runs it."""
     torch.cuda.synchronize()
     stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):  # kernels compile and tables are built outside of the recording
@@ -237,7 +229,7 @@ def recorded(work: Work, repeats: int = 9) -> float:
 
 
 def measure(size: Size, case: Case, against_plain: bool) -> list[Record]:
-    """One line of numbers; a kernel that is wrong is never timed."""
+    """The time and its distance from the limit; a wrong kernel is not timed."""
     wrong = error(case)
     if not wrong < ALLOWED:
         raise SystemExit(f"{size.name}, {case.name}: the relative error is {wrong:.1e}, and nothing is timed.")

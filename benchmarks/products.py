@@ -1,4 +1,4 @@
-"""The engine's wide sparse products on a CPU: as sums of embeddings, as CSR, and for the features as a dense product.
+"""The engine's wide sparse products on a CPU: with ``embedding_bag``, as CSR, and for the features as a dense product.
 
 Of every dataset Â and the features, along rows and along columns, times a matrix of the width of a hidden layer, in
 float32 on one thread, as each core of the engine works. Needs the benchmark data.
@@ -9,23 +9,23 @@ from torch import Tensor
 
 from common import Record, arguments, seconds, show
 from engine import problem
-from propreg.engine import sparse
-from propreg.engine.sparse import Matrix
+from propreg.engine.ops import sparse
+from propreg.engine.ops.sparse import Matrix
 
 WIDTH = 64
 
 
 def csr(matrix: Matrix, x: Tensor, transposed: bool) -> Tensor:
-    """The product without sums of embeddings."""
-    before, sparse.BAG_FROM = sparse.BAG_FROM, 10**9
+    """The product without ``embedding_bag``."""
+    before, sparse.MIN_BAG_WIDTH = sparse.MIN_BAG_WIDTH, 10**9
     try:
         return matrix.multiply(x, transposed)
     finally:
-        sparse.BAG_FROM = before
+        sparse.MIN_BAG_WIDTH = before
 
 
 def compare(case: str, matrix: Matrix, repeats: int) -> list[Record]:
-    """Both ways along rows and columns; a product that is wrong is never timed."""
+    """Both ways along rows and columns; a wrong product raises and is not timed."""
     records = []
     for transposed in (False, True):
         x = torch.randn(1, matrix.pattern.shape[0 if transposed else 1], WIDTH)
@@ -38,7 +38,7 @@ def compare(case: str, matrix: Matrix, repeats: int) -> list[Record]:
 
 
 def against_dense(case: str, matrix: Matrix, repeats: int) -> list[Record]:
-    """The features written out: what the share of non-zeros from which on that is faster is chosen by."""
+    """Against dense features: the threshold on the share of non-zeros is chosen by this."""
     pattern = matrix.pattern
     x = torch.randn(1, pattern.shape[1], WIDTH)
     full = torch.zeros(pattern.shape)
@@ -59,7 +59,7 @@ def main() -> None:
     records, repeats = [], 5 if options.quick else 15
     for name in ("cora", "photo") if options.quick else ("cora", "pubmed", "photo", "cs", "physics"):
         data = problem(name, "cpu")
-        adjacency, features = data._adjacency("sym", True), data.features.matrix
+        adjacency, features = data.adjacency("sym", True), data.features.matrix
         records += compare(f"Â of {name}", adjacency, repeats) + compare(f"X of {name}", features, repeats)
         records += against_dense(f"X of {name}", features, repeats)
     show(records, "cpu", options.json, options.save)

@@ -30,7 +30,7 @@ def power_law(num_nodes: int, num_edges: int, device: str, seed: int = 0) -> Ten
 
 
 def official(z: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
-    """The official computation of the term, on a graph that was normalised before."""
+    """The official computation of the term, on a normalized graph."""
     source, target = edge_index
     messages = weight.unsqueeze(-1) * z.index_select(0, source)
     index = target.unsqueeze(-1).expand_as(messages)
@@ -40,14 +40,14 @@ def official(z: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
 
 
 def term(edge_index: Tensor, z: Tensor, device: str) -> tuple[list[Record], float, Tensor, Operator]:
-    """Time (and on a GPU weigh) our term and two bare products; return its value, gradient and matrix as well."""
+    """Measure time and GPU memory of our term and two bare products; also return its value, gradient and matrix."""
     propagation = propreg.Propagation(edge_index, z.shape[0], norm="sym", add_self_loops=True).build()
-    regulariser = propreg.PReg.preset("reference")
+    regularizer = propreg.PReg.preset("reference")
     grad = torch.randn_like(z)
 
     def ours() -> None:
         z.grad = None
-        torch.autograd.backward(regulariser(z, propagation))
+        torch.autograd.backward(regularizer(z, propagation))
 
     def bare() -> None:
         with torch.no_grad():
@@ -63,12 +63,12 @@ def term(edge_index: Tensor, z: Tensor, device: str) -> tuple[list[Record], floa
     gradient = z.grad
     if gradient is None:
         raise SystemExit("our term gave no gradient: nothing is compared")
-    row, col, weight = propagation._normalised(torch.float32)
-    return records, regulariser(z, propagation).item(), gradient.clone(), (torch.stack([col, row]), weight)
+    row, col, weight = propagation.entries(torch.float32)
+    return records, regularizer(z, propagation).item(), gradient.clone(), (torch.stack([col, row]), weight)
 
 
 def official_term(z: Tensor, operator: Operator, device: str, value: float, gradient: Tensor) -> list[Record]:
-    """Time (and weigh) the official way, after making sure that it computes the same."""
+    """Measure time and GPU memory of the official way, after checking that it computes the same."""
 
     def theirs() -> Tensor:
         z.grad = None

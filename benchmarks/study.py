@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common import Record, parser, settled, show
-from propreg.study.batches import Batch, cost_of, cut
-from propreg.study.choosing import choose
-from propreg.study.experiment import load_experiment
-from propreg.study.results import Results, load_results
-from propreg.study.runner import reproduce
-from propreg.study.store import Store
-from propreg.study.training import Trainer
+from propreg.store.results import Results, load_results
+from propreg.store.run import Batch, cost_of
+from propreg.store.store import Store
+from propreg.study.execute.runner import reproduce
+from propreg.study.execute.trainer import Trainer
+from propreg.study.spec.batches import cut
+from propreg.study.spec.experiment import load_experiment, select_lines
 
 ROWS = ("table1", "model=gcn", "model=mlp", "method=plain", "method=preg-reference")
 SMALL = ("digits-smoke",)
@@ -35,7 +35,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 def batches_of(part: list[str]) -> list[Batch]:
     """All batches of a part of an experiment."""
     experiment, *only = part
-    return cut(choose(load_experiment(experiment), only))
+    return cut(select_lines(load_experiment(experiment), only))
 
 
 def cost(batch: Batch, recorded: Results) -> float:

@@ -1,6 +1,6 @@
-"""Which shape of work is fastest for each sparse product of an epoch: the numbers behind ``spmm.tile_for``.
+"""The fastest tile for each sparse product of an epoch: the numbers behind ``spmm.product.tile_for``.
 
-Prints, for each product, the time of the shape that is used and of the best ones tried, in µs a replica.
+Prints, for each product, the time of the tile in use and of the fastest others, in µs per replica.
 """
 
 from functools import partial
@@ -11,9 +11,9 @@ from torch import Tensor
 from common import Record, arguments, show
 from kernels import SIZES, WIDTH, Size, graph, numbers, recorded, words
 from propreg.engine import kernels
-from propreg.engine.kernels.segments import segments
-from propreg.engine.kernels.spmm import Tile, multiply, tile_for
-from propreg.engine.sparse import Matrix
+from propreg.engine.kernels.spmm.product import Tile, multiply, tile_for
+from propreg.engine.kernels.spmm.segments import segments
+from propreg.engine.ops.sparse import Matrix
 
 # (segments, entries, columns, warps, replicas)
 WIDE = [
@@ -35,9 +35,9 @@ NARROW = [
 
 
 def sweep(size: Size, name: str, matrix: Matrix, width: int, transposed: bool, best: int) -> list[Record]:
-    """The shape in use and the fastest others."""
+    """The tile in use and the fastest others."""
     x = numbers(size.replicas, matrix.pattern.shape[0 if transposed else 1], width, dtype=torch.float32)
-    values = matrix.values_across if transposed else matrix.values
+    values = matrix.column_values if transposed else matrix.values
     used = tile_for(segments(matrix.pattern, transposed), width)
 
     def product(tile: Tile) -> tuple[Tensor]:

@@ -1,34 +1,26 @@
-"""How Sphinx builds the documentation: ``make docs``. Nothing is fetched: neither to build it nor to read it."""
+"""How Sphinx shows the pages as a site: ``make docs``. Neither building nor reading it needs a network."""
 
 import sys
 from pathlib import Path
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+from propreg import __version__
 
-from building.numbers import substitutions  # noqa: E402  (needs the path above)
-from propreg import __version__  # noqa: E402
+sys.path.insert(0, str(Path(__file__).parent))  # of the package "building"
 
 project, author, release = "propreg", "The propreg authors", __version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "building.outputs",
-    "building.pictures",
-    "building.commands",
-    "building.mathml",
-    "building.keyboard",
-    "building.signatures",
+    "building.site",
 ]
-exclude_patterns = ["_build", "_made", "building", "figures"]
+exclude_patterns = ["_build", "building", "figures"]
 needs_sphinx = "8.0"
 
-myst_enable_extensions = ["dollarmath", "substitution", "attrs_inline", "attrs_block", "colon_fence"]
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-myst_substitutions = substitutions(HERE.parent / "results")
 
-autodoc_typehints = "none"  # the descriptions say what a value is; types of several lines say less
+autodoc_typehints = "none"  # the descriptions explain a value better than a type of several lines
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 napoleon_google_docstring, napoleon_numpy_docstring = True, False

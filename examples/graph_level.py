@@ -1,4 +1,4 @@
-"""Graphs are classified, and P-reg smooths their node embeddings: a batch of graphs is one block-diagonal graph."""
+"""Graph classification with P-reg on the node embeddings: a batch of graphs is one block-diagonal graph."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ import propreg
 
 
 def wheel(spokes: int, hub: bool) -> Data:
-    """A ring, with a node in its middle or without; every node knows its degree and some noise."""
+    """A ring with or without a hub; the features of a node are its degree and noise."""
     ring = torch.arange(spokes)
     pairs = torch.stack([ring, ring.roll(1)])
     if hub:
@@ -24,16 +24,16 @@ def wheel(spokes: int, hub: bool) -> Data:
 torch.manual_seed(0)
 graphs = [wheel(int(torch.randint(5, 12, ())), number % 2 == 0) for number in range(300)]
 encoder = GINConv(torch.nn.Sequential(torch.nn.Linear(2, 16), torch.nn.ReLU(), torch.nn.Linear(16, 16)))
-head, regulariser = torch.nn.Linear(16, 2), propreg.PReg()
-optimiser = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.01)
+head, regularizer = torch.nn.Linear(16, 2), propreg.PReg()
+optimizer = torch.optim.Adam([*encoder.parameters(), *head.parameters()], lr=0.01)
 for _ in range(10):
     for batch in DataLoader(graphs[:200], batch_size=32, shuffle=True):
-        h = encoder(batch.x, batch.edge_index)  # node embeddings: what the paper's graph-level runs regularise
+        h = encoder(batch.x, batch.edge_index)  # node embeddings, which the paper's graph-level runs regularize
         loss = F.cross_entropy(head(global_mean_pool(h, batch.batch)), batch.y)
-        loss = loss + 0.1 * regulariser(h, batch.edge_index)
-        optimiser.zero_grad()
+        loss = loss + 0.1 * regularizer(h, batch.edge_index)
+        optimizer.zero_grad()
         torch.autograd.backward(loss)
-        optimiser.step()
+        optimizer.step()
 
 test = next(iter(DataLoader(graphs[200:], batch_size=100)))
 z: Tensor = head(global_mean_pool(encoder(test.x, test.edge_index), test.batch))

@@ -1,4 +1,4 @@
-"""A heterogeneous graph: P-reg per edge type that links nodes of the predicted type, each with its own strength."""
+"""A heterogeneous graph: one P-reg term per edge type between nodes of the predicted type, with its own strength."""
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +9,7 @@ from torch_geometric.nn import HeteroConv, SAGEConv
 import propreg
 
 digits = propreg.load_dataset("digits", split=0)
-data = HeteroData()  # images, and the 64 pixels they are inked on
+data = HeteroData()  # images, and the 64 pixels that they ink
 data["image"].x, data["pixel"].x = digits.x / 16, torch.eye(64)
 image, pixel = (digits.x > 8).nonzero().t()
 data["pixel", "inks", "image"].edge_index = torch.stack([pixel, image])
@@ -28,13 +28,13 @@ def logits() -> Tensor:
     return second(first(data.x_dict, data.edge_index_dict)["image"].relu())  # type: ignore[no-any-return]
 
 
-logits()  # once, so that the lazy layers know their sizes
-optimiser = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.01)
+logits()  # initializes the lazy layers
+optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.01)
 for _ in range(60):
     z, train = logits(), digits.train_mask
     loss = F.cross_entropy(z[train], digits.y[train])
     loss = loss + sum(mu * propreg.preg(z, data[kind].edge_index) for kind, mu in strengths.items())
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     torch.autograd.backward(loss)
-    optimiser.step()
+    optimizer.step()
 print(f"test accuracy {(logits().argmax(-1) == digits.y)[digits.test_mask].float().mean():.1%}")

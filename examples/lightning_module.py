@@ -1,4 +1,4 @@
-"""P-reg in a Lightning module: the training step is the plain loop's, the line that matters is marked."""
+"""P-reg in a Lightning module: the training step is that of a plain loop, the added line is marked."""
 
 import lightning
 import torch
@@ -14,7 +14,7 @@ import propreg
 class Net(lightning.LightningModule):
     def __init__(self, mu: float) -> None:
         super().__init__()
-        self.mu, self.regulariser = mu, propreg.PReg()
+        self.mu, self.regularizer = mu, propreg.PReg()
         self.first, self.second = GCNConv(64, 64), GCNConv(64, 10)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -24,7 +24,7 @@ class Net(lightning.LightningModule):
     def training_step(self, data: Data) -> Tensor:
         z = self(data.x, data.edge_index)
         loss = F.cross_entropy(z[data.train_mask], data.y[data.train_mask])
-        return loss + self.mu * self.regulariser(z, data.edge_index)  # type: ignore[no-any-return]  # ← this line
+        return loss + self.mu * self.regularizer(z, data.edge_index)  # type: ignore[no-any-return]  # ← this line
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters(), lr=0.01)

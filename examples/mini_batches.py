@@ -1,4 +1,4 @@
-"""P-reg in mini-batches, each on the subgraph around some nodes: a large graph never trains as a whole."""
+"""P-reg in mini-batches, each on the subgraph around some nodes: for graphs too large to train as a whole."""
 
 import torch
 import torch.nn.functional as F
@@ -22,18 +22,18 @@ class Sage(torch.nn.Module):
 torch.manual_seed(0)
 data, model = propreg.load_dataset("digits", split=0), Sage()
 data.x /= 16
-optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for _ in range(12):
     for nodes in torch.randperm(data.num_nodes).chunk(6):
-        # Two layers, and P-reg asks for neighbours' logits: with three hops it is what the whole graph would give.
+        # Two layers, and P-reg needs the neighbors' logits: with three hops the term equals that of the whole graph.
         around, edges, inner, _ = k_hop_subgraph(nodes, 3, data.edge_index, relabel_nodes=True)
         z = model(data.x[around], edges)
-        labelled = inner[data.train_mask[nodes]]
-        loss = F.cross_entropy(z[labelled], data.y[around[labelled]], reduction="sum") / len(nodes)
-        loss = loss + 0.02 * propreg.preg(z, edges, mask=inner)  # the batch's own nodes: all their neighbours are here
-        optimiser.zero_grad()
+        labeled = inner[data.train_mask[nodes]]
+        loss = F.cross_entropy(z[labeled], data.y[around[labeled]], reduction="sum") / len(nodes)
+        loss = loss + 0.02 * propreg.preg(z, edges, mask=inner)  # only the batch's nodes: their neighbors are all here
+        optimizer.zero_grad()
         torch.autograd.backward(loss)
-        optimiser.step()
+        optimizer.step()
 
 right = model.eval()(data.x, data.edge_index).argmax(-1) == data.y
 print(f"test accuracy {right[data.test_mask].float().mean():.1%}")

@@ -1,4 +1,4 @@
-"""A model of your own in ``fit``: it is tuned and compared as the built-in ones are."""
+"""A model of your own in ``fit``, tuned and compared like the built-in ones."""
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ class Residual(torch.nn.Module):
         return logits
 
 
-# The class itself: every run makes a module of its own, after torch.manual_seed(its seed).
+# Pass the class: every run constructs its own module after torch.manual_seed(seed of the run).
 result = propreg.fit(data, Residual, mu=[0.2, 0.5], seeds=3, max_epochs=40, lr=0.02, progress=False)
 print(result.summary())
 right = result.model(data.x, data.edge_index).argmax(-1) == data.y

@@ -1,4 +1,4 @@
-"""P-reg in a plain PyG training loop: the line that matters is marked."""
+"""P-reg in a plain PyG training loop: the added line is marked."""
 
 import torch
 import torch.nn.functional as F
@@ -21,15 +21,15 @@ class GCN(torch.nn.Module):
 
 
 torch.manual_seed(0)
-model, regulariser = GCN(), propreg.PReg()
-optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
+model, regularizer = GCN(), propreg.PReg()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 for _ in range(60):
-    optimiser.zero_grad()
+    optimizer.zero_grad()
     z = model(data.x, data.edge_index)
     loss = F.cross_entropy(z[data.train_mask], data.y[data.train_mask])
-    loss = loss + 0.5 * regulariser(z, data.edge_index)  # ← this line
+    loss = loss + 0.5 * regularizer(z, data.edge_index)  # ← this line
     torch.autograd.backward(loss)
-    optimiser.step()
+    optimizer.step()
 
 model.eval()
 right = model(data.x, data.edge_index).argmax(-1) == data.y

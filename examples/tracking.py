@@ -1,4 +1,4 @@
-"""Trainings in your tracker, which needs two methods: here a CSV file and TensorBoard; one for MLflow is as short."""
+"""Log trainings to your experiment tracker, here CSV or TensorBoard; a tracker needs only two methods."""
 
 import csv
 import tempfile
@@ -37,4 +37,4 @@ def track(tracker: Tracker, result: propreg.FitResult) -> None:
 if __name__ == "__main__":
     data = propreg.load_dataset("digits", split=0)
     track(CsvTracker(path := f"{tempfile.mkdtemp()}/metrics.csv"), propreg.fit(data, mu=0.5, seeds=2, max_epochs=30))
-    print(f"written to {path}")
+    print(f"wrote {path}")

@@ -6,7 +6,7 @@ from propreg.data.graph import Graph
 
 
 def communities(nodes: int = 120, classes: int = 3, same: float = 0.9, degree: int = 4, seed: int = 0) -> Graph:
-    """Every node draws ``degree`` neighbours, of its own class with probability ``same``; features say little."""
+    """Every node draws ``degree`` neighbors, of its own class with probability ``same``; features say little."""
     rng = np.random.default_rng(seed)
     y = np.arange(nodes) % classes
     source = np.repeat(np.arange(nodes), degree)

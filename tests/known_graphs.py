@@ -69,11 +69,11 @@ def adjacency(graph: Graph, *, add_self_loops: bool = False) -> Array:
 
 def propagation(graph: Graph, norm: str = "rw", *, add_self_loops: bool = False) -> Array:
     """Â."""
-    return reference.normalised(adjacency(graph, add_self_loops=add_self_loops), norm)
+    return reference.normalized(adjacency(graph, add_self_loops=add_self_loops), norm)
 
 
-def normalised_laplacian(graph: Graph, norm: str = "rw", *, add_self_loops: bool = False) -> Array:
-    """Δ̃ = I − Â, with a row of zeros for a node without neighbours: there is nothing it should agree with."""
+def normalized_laplacian(graph: Graph, norm: str = "rw", *, add_self_loops: bool = False) -> Array:
+    """Δ̃ = I − Â, with a row of zeros for a node without neighbors: there is nothing it should agree with."""
     degree = adjacency(graph, add_self_loops=add_self_loops).sum(axis=1)
     return np.diag((degree > 0).astype(np.float64)) - propagation(graph, norm, add_self_loops=add_self_loops)
 

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.data.sparse import from_dense
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=6).filter(
     lambda word: word == word.strip(" \t")

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 IMPORTED = [
-    "propreg.study.training",
-    "propreg.study.runner",
+    "propreg.study.execute.trainer",
+    "propreg.study.execute.runner",
     "propreg.fitting.fit",
     "torch_geometric.nn",
     "torch_geometric.loader",

@@ -36,7 +36,7 @@ def adjacency(edge_index: Any, num_nodes: int, edge_weight: Any = None, *, add_s
     return matrix
 
 
-def normalised(matrix: Array, norm: str = "rw") -> Array:
+def normalized(matrix: Array, norm: str = "rw") -> Array:
     """D⁻¹A or D^(-1/2) A D^(-1/2) with D the row sums of A; 0 wherever a D is 0."""
     degree = matrix.sum(axis=1)
     result = np.zeros_like(matrix)
@@ -133,7 +133,7 @@ def preg(
     logits = dense(z)
     num_nodes = len(logits)
     matrix = adjacency(edge_index, num_nodes, edge_weight, add_self_loops=add_self_loops)
-    propagated = normalised(matrix, norm) @ (logits if source is None else dense(source))
+    propagated = normalized(matrix, norm) @ (logits if source is None else dense(source))
     function = PHIS[phi] if isinstance(phi, str) else phi
     value = np.zeros(num_nodes)
     nodes = counted(mask, num_nodes)

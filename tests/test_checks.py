@@ -132,14 +132,14 @@ def _divides_by_the_degree(z: Tensor, edge_index: Tensor) -> Tensor:
     return (mean - z).square().sum(-1).mean()
 
 
-def _gradient_is_nan_without_neighbours(z: Tensor, edge_index: Tensor) -> Tensor:
+def _gradient_is_nan_without_neighbors(z: Tensor, edge_index: Tensor) -> Tensor:
     """The value is fine; the square root's slope at 0 is not."""
     apart = propreg.preg(z, edge_index, phi="squared_error", reduction="none")
     return apart.sqrt().mean()
 
 
 BROKEN: list[tuple[Regularizer, str, str]] = [
-    (_not_a_tensor, "scalar", "must return a tensor, but a float came"),
+    (_not_a_tensor, "scalar", "must return a tensor, got a float"),
     (_one_value_per_node, "scalar", "must return a scalar, but its shape is (9,)"),
     (_no_gradient, "scalar", "no gradient flows from the value to z"),
     (_infinite, "scalar", "fn returned inf"),
@@ -148,7 +148,7 @@ BROKEN: list[tuple[Regularizer, str, str]] = [
     (_edits_logits_behind_autograd, "pure", "fn changes its inputs in place"),
     (_edits_edges, "pure", "fn changes its inputs in place"),
     (_divides_by_the_degree, "odd_graphs", "a graph without edges gives nan"),
-    (_gradient_is_nan_without_neighbours, "odd_graphs", "gives a gradient that is not finite"),
+    (_gradient_is_nan_without_neighbors, "odd_graphs", "gives a gradient that is not finite"),
     (_wrong_gradient, "gradient", "the gradient is not that of the value"),
     (_first_node_counts_double, "relabelling", "when nodes are numbered differently"),
     (_looks_at_the_first_edges, "edge_order", "when edges are listed in another order"),
@@ -176,9 +176,9 @@ def test_a_check_that_does_not_apply_can_be_skipped() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    with pytest.raises(TypeError, match=r"fn must be a callable .* but a str came"):
+    with pytest.raises(TypeError, match=r"fn must be a callable .* got a str"):
         propreg.check_regularizer("preg")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"skip must be one of 'scalar', .*'gradients' came. Did you mean 'gradient'"):
+    with pytest.raises(ValueError, match=r"skip must be one of 'scalar', .*got 'gradients'. Did you mean 'gradient'"):
         propreg.check_regularizer(propreg.preg, skip=["gradients"])
 
 

@@ -76,7 +76,7 @@ def test_the_module_before_and_after_it_keeps_a_graph() -> None:
     fast = compiled(module)
     expected = preg(Z, ODD.edge_index, phi="kl", norm="sym")
     torch.testing.assert_close(fast(Z, ODD.edge_index), expected)
-    assert module._kept is None  # what a trace makes is never kept
+    assert module._cached is None  # what a trace makes is never kept
     torch.testing.assert_close(module(Z, ODD.edge_index), expected)
     torch.testing.assert_close(fast(Z, ODD.edge_index), expected)
     edited = ODD.edge_index.clone()
@@ -90,10 +90,10 @@ def test_a_model_with_the_module_inside() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.linear = torch.nn.Linear(2, 3, dtype=torch.float64)
-            self.regulariser = PReg.preset("reference")
+            self.regularizer = PReg.preset("reference")
 
         def forward(self, x: Tensor) -> Tensor:
-            value: Tensor = self.regulariser(self.linear(x), ODD.edge_index)
+            value: Tensor = self.regularizer(self.linear(x), ODD.edge_index)
             return value
 
     check(Model(), Z)

@@ -17,8 +17,8 @@ def omega(z: Array, y: Array) -> float:
     total = 0.0
     for k in np.unique(y):
         members = z[y == k]
-        centre = members.sum(axis=0) / len(members)
-        total += sum(float(np.sqrt(np.sum((row - centre) ** 2))) for row in members)
+        center = members.sum(axis=0) / len(members)
+        total += sum(float(np.sqrt(np.sum((row - center) ** 2))) for row in members)
     return total / len(z)
 
 
@@ -63,7 +63,7 @@ def test_tight_classes_have_distance_zero() -> None:
 
 
 def test_gradcheck() -> None:
-    """A class of one node sits on its own centre: its distance is 0 whatever z is, and so is its gradient."""
+    """A class of one node sits on its own center: its distance is 0 whatever z is, and so is its gradient."""
     torch.manual_seed(0)
     z = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
     y = torch.tensor([0, 0, 1, 1, 1, 2, 4])
@@ -93,11 +93,11 @@ def test_large_outputs_stay_finite(dtype: torch.dtype) -> None:
 
 def test_bad_input_is_named() -> None:
     z = torch.zeros(3, 2)
-    with pytest.raises(ValueError, match=r"y must hold one class per row of z, shape \(3,\), but \(2,\) came"):
+    with pytest.raises(ValueError, match=r"y must hold one class per row of z, shape \(3,\), got \(2,\)"):
         intra_class_distance(z, torch.tensor([0, 1]))
-    with pytest.raises(ValueError, match=r"y must hold one class per row of z.*but \(3, 1\) came"):
+    with pytest.raises(ValueError, match=r"y must hold one class per row of z.*got \(3, 1\)"):
         intra_class_distance(z, torch.zeros(3, 1, dtype=torch.int64))
-    with pytest.raises(ValueError, match=r"y must hold one class per row of z.*but list came"):
+    with pytest.raises(ValueError, match=r"y must hold one class per row of z.*got list"):
         intra_class_distance(z, [0, 1, 2])  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"y must be int64 class numbers, but its dtype is torch.float32: use y.long"):
         intra_class_distance(z, torch.zeros(3))

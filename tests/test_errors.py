@@ -1,4 +1,4 @@
-"""Bad input: a ValueError or TypeError that names the parameter, what came, and the fix."""
+"""Bad input: a ValueError or TypeError that names the parameter, what it got, and the fix."""
 
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +33,7 @@ def sparse(rows: int, columns: int) -> torch.Tensor:
 
 # What is called, the kind of error, and the parts its message must have.
 LOGITS: dict[str, tuple[Call, type[Exception], list[str]]] = {
-    "a list": (lambda: preg([[1.0]], E), TypeError, ["z must be a tensor", "[N, C]", "list came"]),  # type: ignore[arg-type]
+    "a list": (lambda: preg([[1.0]], E), TypeError, ["z must be a tensor", "[N, C]", "got a list"]),  # type: ignore[arg-type]
     "an array": (lambda: preg(np.ones((4, 3)), E), TypeError, ["z must be a tensor", "ndarray"]),  # type: ignore[arg-type]
     "whole numbers": (lambda: preg(torch.ones(4, 3).long(), E), TypeError, ["z", "floating-point", "torch.int64"]),
     "complex": (lambda: preg(Z.to(torch.complex64), E), TypeError, ["z", "floating-point", "torch.complex64"]),
@@ -56,7 +56,7 @@ LOGITS: dict[str, tuple[Call, type[Exception], list[str]]] = {
 }
 
 EDGES: dict[str, tuple[Call, type[Exception], list[str]]] = {
-    "a list": (lambda: preg(Z, [[0], [1]]), TypeError, ["edge_index must be an int64 tensor [2, E]", "list came"]),  # type: ignore[arg-type]
+    "a list": (lambda: preg(Z, [[0], [1]]), TypeError, ["edge_index must be an int64 tensor [2, E]", "got a list"]),  # type: ignore[arg-type]
     "none": (lambda: preg(Z, None), TypeError, ["edge_index", "NoneType"]),  # type: ignore[arg-type]
     "int32": (lambda: preg(Z, E.int()), TypeError, ["edge_index must be int64", "torch.int32", "edge_index.long()"]),
     "floats": (lambda: preg(Z, E.float()), TypeError, ["edge_index must be int64", "torch.float32"]),
@@ -141,8 +141,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], type[Exception], list[str]]] = {
         ["reduction must be one of 'mean', 'sum', 'none'", "'average'"],
     ),
     "reduction none": ({"reduction": None}, TypeError, ["reduction", "None"]),
-    "detach": ({"detach": "neighbors"}, ValueError, ["detach", "Did you mean 'neighbours'?"]),
-    "detach true": ({"detach": True}, TypeError, ["detach must be one of 'self', 'neighbours' or None", "True"]),
+    "detach": ({"detach": "neighbor"}, ValueError, ["detach", "Did you mean 'neighbors'?"]),
+    "detach true": ({"detach": True}, TypeError, ["detach must be one of 'self', 'neighbors' or None", "True"]),
     "loops": ({"add_self_loops": 1}, TypeError, ["add_self_loops must be True or False", "1"]),
     "validate": ({"validate": "yes"}, TypeError, ["validate must be None, True or False", "'yes'"]),
     "threshold < 0": ({"threshold": -0.5}, ValueError, ["threshold must be a finite number of at least 0", "-0.5"]),
@@ -172,7 +172,7 @@ PROPAGATIONS: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "of another norm": (
         lambda: preg(Z, Propagation(E, 4), norm="sym"),
         ValueError,
-        ["norm='sym'", "contradict", "norm='rw'", "make it with these, or pass edge_index"],
+        ["norm='sym'", "contradict", "norm='rw'", "build it with these, or pass edge_index"],
     ),
     "without loops": (
         lambda: preg(Z, Propagation(E, 4), add_self_loops=True),
@@ -277,7 +277,7 @@ def test_bad_options_are_refused_by_function_and_module(name: str) -> None:
 
 @pytest.mark.parametrize("returned", [lambda z, _: z, lambda z, _: z.sum(), lambda z, _: z[:2, 0], lambda *_: 3.0])
 def test_a_phi_that_returns_no_value_per_node_is_refused(returned: Any) -> None:
-    with pytest.raises(ValueError, match=r"phi must return one value per node, shape \(4,\), but .* came"):
+    with pytest.raises(ValueError, match=r"phi must return one value per node, shape \(4,\), got .*"):
         preg(Z, E, phi=returned)
 
 

@@ -138,10 +138,10 @@ def test_detach_makes_one_side_a_constant(phi: Any, norm: Any) -> None:
     def constant_self(z: Tensor) -> Tensor:
         return preg(Z, graph, phi=phi, source=z)
 
-    def constant_neighbours(z: Tensor) -> Tensor:
+    def constant_neighbors(z: Tensor) -> Tensor:
         return preg(z, graph, phi=phi, source=Z)
 
-    for detach, expected in (("self", constant_self), ("neighbours", constant_neighbours)):
+    for detach, expected in (("self", constant_self), ("neighbours", constant_neighbors)):
         term = lambda z, detach=detach: preg(z, graph, phi=phi, detach=detach)  # noqa: E731
         torch.testing.assert_close(gradients(term, Z), gradients(expected, Z))
 
@@ -153,12 +153,12 @@ def test_detach_with_a_source_and_weights() -> None:
     def term(detach: Any) -> Callable[..., Tensor]:
         return lambda z, source, weight: preg(z, ODD.edge_index, weight, source=source, detach=detach)
 
-    full, no_self, no_neighbours = (gradients(term(detach), *inputs) for detach in (None, "self", "neighbours"))
+    full, no_self, no_neighbors = (gradients(term(detach), *inputs) for detach in (None, "self", "neighbours"))
     assert not no_self[0].any()
     torch.testing.assert_close(no_self[1:], full[1:])
-    torch.testing.assert_close(no_neighbours[0], full[0])
-    assert not no_neighbours[1].any()
-    assert not no_neighbours[2].any()
+    torch.testing.assert_close(no_neighbors[0], full[0])
+    assert not no_neighbors[1].any()
+    assert not no_neighbors[2].any()
 
 
 @pytest.mark.parametrize("phi", [*PHIS, *ROUGH])

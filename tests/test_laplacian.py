@@ -1,4 +1,4 @@
-"""The graph Laplacian regulariser against its definition, edge by edge in NumPy."""
+"""The graph Laplacian regularizer against its definition, edge by edge in NumPy."""
 
 from typing import Any
 

@@ -169,13 +169,13 @@ def test_weights_that_need_a_gradient_are_never_kept(made: list[Propagation]) ->
 def test_a_weight_that_is_the_result_of_a_model_is_followed() -> None:
     module = PReg(norm="sym")
     raw = torch.zeros(8, dtype=torch.float64, requires_grad=True)
-    optimiser = torch.optim.SGD([raw], lr=1.0)
+    optimizer = torch.optim.SGD([raw], lr=1.0)
     for _ in range(3):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         weight = raw.exp()
         check(module, ODD.edge_index, weight)
         module(Z, ODD.edge_index, weight).backward()
-        optimiser.step()
+        optimizer.step()
 
 
 @pytest.mark.parametrize("layout", ["edge_index", "COO", "CSR", "EdgeIndex"])

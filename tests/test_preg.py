@@ -176,14 +176,14 @@ def test_bernoulli_of_many_columns_is_the_sum_over_them() -> None:
 @thorough
 def test_regression_outputs_with_squared_error(data: st.DataObject, graph: Graph) -> None:
     z = data.draw(logits(graph.num_nodes, 1))
-    matrix = reference.normalised(reference.adjacency(graph.edge_index, graph.num_nodes, graph.edge_weight))
+    matrix = reference.normalized(reference.adjacency(graph.edge_index, graph.num_nodes, graph.edge_weight))
     gap = (np.eye(graph.num_nodes) - matrix) @ z.numpy()
     gap[matrix.sum(axis=1) == 0] = 0.0
     agree(on(graph, z, phi="squared_error"), 0.5 * (gap**2).sum() / graph.num_nodes)
 
 
 def test_preset_reference_is_the_loss_of_the_official_code() -> None:
-    """−1/N Σ P log(Q + 1e-15), P from one pass and Q from a second one, Â the GCN normalisation of A + I."""
+    """−1/N Σ P log(Q + 1e-15), P from one pass and Q from a second one, Â the GCN normalization of A + I."""
     gcn_norm = pyg("torch_geometric.nn.conv.gcn_conv").gcn_norm
     first, second = gaussian(6, 3, seed=1).requires_grad_(), gaussian(6, 3, seed=2).requires_grad_()
     (sources, targets), weight = gcn_norm(ODD.edge_index, ODD.edge_weight, num_nodes=6)
@@ -220,7 +220,7 @@ def test_a_bool_mask_and_node_numbers_say_the_same(phi: Any) -> None:
     assert on(ODD, z, phi=phi, mask=torch.ones(6, dtype=torch.bool)).item() == pytest.approx(on(ODD, z, phi=phi).item())
 
 
-@pytest.mark.parametrize("detach", ["self", "neighbours"])
+@pytest.mark.parametrize("detach", ["self", "neighbors", "neighbours"])
 def test_detach_leaves_the_value(detach: Any) -> None:
     z = gaussian(6, 3)
     assert on(ODD, z, detach=detach).item() == on(ODD, z).item()

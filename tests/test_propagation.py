@@ -18,7 +18,7 @@ from strategies import Graph, graphs, logits, thorough
 
 def expected_matrix(graph: Graph, norm: str, loops: bool) -> reference.Array:
     adjacency = reference.adjacency(graph.edge_index, graph.num_nodes, graph.edge_weight, add_self_loops=loops)
-    return reference.normalised(adjacency, norm)
+    return reference.normalized(adjacency, norm)
 
 
 @given(data=st.data(), graph=graphs(), norm=st.sampled_from(NORMS), loops=st.booleans())
@@ -220,3 +220,79 @@ def test_repr_says_what_it_is() -> None:
     assert repr(Propagation(PATH.edge_index, 4, norm="sym", add_self_loops=True)) == (
         "Propagation(num_nodes=4, num_edges=6, norm='sym', add_self_loops=True, backend='auto', device='cpu')"
     )
+
+
+CHAIN = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+@given(data=st.data(), graph=graphs(), norm=st.sampled_from(NORMS), loops=st.booleans())
+@thorough
+def test_a_subgraph_with_the_degrees_of_the_whole_graph_is_its_operator_restricted(
+    data: st.DataObject, graph: Graph, norm: Any, loops: bool
+) -> None:
+    whole = Propagation(graph.edge_index, graph.num_nodes, graph.edge_weight, norm=norm, add_self_loops=loops)
+    kept = data.draw(st.lists(st.booleans(), min_size=graph.num_nodes, max_size=graph.num_nodes).filter(any))
+    nodes = torch.tensor(kept).nonzero().flatten()
+    number = torch.full((graph.num_nodes,), -1).index_put((nodes,), torch.arange(len(nodes)))
+    inside = (number[graph.edge_index] >= 0).all(0)
+    weight = None if graph.edge_weight is None else graph.edge_weight[inside]
+    degree = whole.degree()[nodes]
+    edges = number[graph.edge_index][:, inside]
+    part = Propagation(edges, len(nodes), weight, norm=norm, add_self_loops=loops, degree=degree)
+    restricted = whole.to_dense(torch.float64)[nodes][:, nodes]
+    torch.testing.assert_close(part.to_dense(torch.float64), restricted, rtol=1e-12, atol=0)
+    x = data.draw(logits(len(nodes)))
+    for backend in BACKENDS:
+        fixed: dict[str, Any] = {"norm": norm, "add_self_loops": loops, "backend": backend, "degree": degree}
+        other = Propagation(edges, len(nodes), weight, **fixed)
+        torch.testing.assert_close(other(x), restricted.to(x.dtype) @ x, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(other.transposed(x), restricted.to(x.dtype).t() @ x, rtol=1e-9, atol=1e-9)
+
+
+def test_a_subgraph_without_the_degrees_of_the_whole_graph_is_another_operator() -> None:
+    whole, edge = Propagation(CHAIN, 3), torch.tensor([[0, 1], [1, 0]])
+    restricted = whole.to_dense()[:2, :2]
+    assert torch.equal(Propagation(edge, 2, degree=whole.degree()[:2]).to_dense(), restricted)
+    assert not torch.equal(Propagation(edge, 2).to_dense(), restricted)
+
+
+def test_a_self_loop_counts_in_the_degree_where_it_is_added() -> None:
+    path = torch.tensor([[0, 1, 1, 2, 2], [1, 0, 2, 1, 2]])  # node 2 has a loop of its own
+    assert Propagation(path, 3).degree().tolist() == [1.0, 2.0, 2.0]
+    assert Propagation(path, 3, add_self_loops=True).degree().tolist() == [2.0, 3.0, 2.0]
+    assert Propagation(path, 3, degree=torch.tensor([4, 5, 6])).degree().tolist() == [4.0, 5.0, 6.0]
+
+
+def test_a_node_whose_neighbors_are_all_outside_has_nothing_to_agree_with() -> None:
+    lonely = Propagation(torch.tensor([[0, 1], [1, 0]]), 3, degree=torch.tensor([2.0, 1.0, 5.0]))
+    assert lonely.connected().tolist() == [True, True, False]
+    z = torch.randn(3, 2, requires_grad=True)
+    values = preg(z, lonely, reduction="none")
+    (grad,) = torch.autograd.grad(values[2], z)
+    assert values[2].item() == 0.0
+    assert not grad.any()
+
+
+def test_given_degrees_travel() -> None:
+    part = Propagation(torch.tensor([[0, 1], [1, 0]]), 2, degree=torch.tensor([2.0, 4.0]))
+    for other in (copy.deepcopy(part), pickle.loads(pickle.dumps(part)), part._like(part.edge_index, None)):
+        assert torch.equal(other.to_dense(), torch.tensor([[0.0, 0.5], [0.25, 0.0]]))
+    assert part.to("meta").degree().is_meta
+
+
+@pytest.mark.parametrize(
+    ("degree", "loops", "sentence"),
+    [
+        (torch.ones(2), False, r"degree must be a tensor of one number per node, shape \(3,\), got shape \(2,\)"),
+        ([1, 1, 1], False, "degree must be a tensor of one number per node.*got a list"),
+        (torch.tensor([1.0, 1.0, 1.0]), False, r"got 1 for node 1, whose edges weigh 2: .*whole\.degree\(\)\[nodes\]"),
+        (torch.tensor([1.0, 2.0, 1.0]), True, "got 1 for node 0, whose edges weigh 2: .*same add_self_loops"),
+        (torch.tensor([1.0, float("inf"), 1.0]), False, "degree must be finite"),
+        (torch.tensor([float("nan"), 2.0, 1.0]), False, "degree must be finite"),
+    ],
+)
+def test_degrees_that_cannot_be_those_of_a_whole_graph(degree: Any, loops: bool, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        Propagation(CHAIN, 3, degree=degree, add_self_loops=loops)
+    if isinstance(degree, torch.Tensor) and len(degree) == 3:
+        Propagation(CHAIN, 3, degree=degree, add_self_loops=loops, validate=False)

@@ -91,7 +91,7 @@ def test_importing_the_package_loads_neither_torch_nor_numpy() -> None:
     assert [name for name in loaded if name.startswith("propreg.")] == ["propreg._lazy"]
 
 
-def test_using_the_regularisers_loads_no_optional_package() -> None:
+def test_using_the_regularizers_loads_no_optional_package() -> None:
     program = f"""
 import sys, propreg
 for name in {sorted(LIBRARY)}:
@@ -133,6 +133,6 @@ print("fine")
 """  # noqa: E501
 
 
-def test_a_base_install_has_all_the_regularisers() -> None:
+def test_a_base_install_has_all_the_regularizers() -> None:
     """torch and NumPy only: every optional package is made impossible to import."""
     assert run(BASE_INSTALL, *OPTIONAL) == "fine\n"

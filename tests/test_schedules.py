@@ -41,7 +41,7 @@ def test_annealed_is_the_papers_power(mu: float, epoch: int) -> None:
 
 @pytest.mark.parametrize("mu", [1e-6, 0.01, 0.5, 0.99])
 def test_annealed_rises_to_one_whatever_mu_is(mu: float) -> None:
-    """μ sets how fast the regulariser arrives and not how strong it ends: the paper does not say so."""
+    """μ sets how fast the regularizer arrives and not how strong it ends: the paper does not say so."""
     assert annealed(mu, 10**6) == pytest.approx(1.0, abs=2e-5)
 
 
@@ -77,26 +77,26 @@ def test_the_cosine_starts_slower_than_the_line_and_meets_it_half_way() -> None:
 
 @pytest.mark.parametrize("mu", [1.0000001, 2.0, 50.0])
 def test_annealed_refuses_a_mu_above_one(mu: float) -> None:
-    with pytest.raises(ValueError, match=f"mu must lie between 0 and 1 for annealed, but {mu} came"):
+    with pytest.raises(ValueError, match=f"mu must lie between 0 and 1 for annealed, got {mu}"):
         annealed(mu, 3)
 
 
 @pytest.mark.parametrize("mu", [-0.1, -1e-9, math.nan, math.inf, -math.inf])
 def test_every_schedule_refuses_a_bad_mu(mu: float) -> None:
     for schedule in SCHEDULES:
-        with pytest.raises(ValueError, match=r"mu must be a finite number of at least 0, but .* came"):
+        with pytest.raises(ValueError, match=r"mu must be a finite number of at least 0, got .*"):
             schedule(mu, 1)
 
 
 @pytest.mark.parametrize("epoch", [0, -1, math.nan])
 def test_every_schedule_counts_epochs_from_one(epoch: Any) -> None:
     for schedule in SCHEDULES:
-        with pytest.raises(ValueError, match=f"epoch must be at least 1, but {epoch} came.*count from 1"):
+        with pytest.raises(ValueError, match=f"epoch must be at least 1, got {epoch}.*count from 1"):
             schedule(0.5, epoch)
 
 
 @pytest.mark.parametrize("length", [0, -3])
 def test_a_warmup_has_at_least_one_epoch(length: int) -> None:
     for schedule in (linear_warmup, cosine_warmup):
-        with pytest.raises(ValueError, match=f"epochs must be at least 1.*but {length} came"):
+        with pytest.raises(ValueError, match=f"epochs must be at least 1.*got {length}"):
             schedule(0.5, 1, epochs=length)

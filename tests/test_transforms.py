@@ -45,7 +45,7 @@ def expected_hessian() -> Tensor:
     return result
 
 
-def check_afterwards(graph: Any) -> None:
+def check_afterward(graph: Any) -> None:
     """What a transform left behind in a graph must serve plain code: values, gradients, another dtype, no_grad."""
     z = Z.clone().requires_grad_()
     torch.testing.assert_close(torch.autograd.grad(preg(z, graph), z)[0], expected_gradient(Z))
@@ -83,7 +83,7 @@ def test_every_transform_with_every_graph(graph: str) -> None:
     ]
     for number, (value, expected) in enumerate(checks):
         torch.testing.assert_close(value, expected, msg=f"check {number}")
-    check_afterwards(came)
+    check_afterward(came)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -91,7 +91,7 @@ def test_every_transform_with_every_graph(graph: str) -> None:
 def test_a_graph_first_used_inside_a_transform(graph: str, transform: Any) -> None:
     came = GRAPHS[graph]()
     transform(lambda z: preg(z, came))(Z if transform is grad else ZS)
-    check_afterwards(came)
+    check_afterward(came)
 
 
 def test_a_graph_made_inside_a_transform() -> None:
@@ -104,7 +104,7 @@ def test_a_graph_made_inside_a_transform() -> None:
     torch.testing.assert_close(grad(term)(Z), expected_gradient(Z))
     torch.testing.assert_close(vmap(grad(term))(ZS), torch.stack([expected_gradient(z) for z in ZS]))
     for graph in outside:
-        check_afterwards(graph)
+        check_afterward(graph)
 
 
 def test_a_sparse_graph_inside_a_transform() -> None:
@@ -124,7 +124,7 @@ def test_a_matrix_is_not_built_inside_a_transform() -> None:
     for transform, z in ((grad, Z), (vmap, ZS)):
         with pytest.raises(ValueError, match=r"cannot be built inside .* call propagation\.build\(torch\.float64\)"):
             transform(lambda z: preg(z, forced))(z)
-    check_afterwards(forced)
+    check_afterward(forced)
     torch.testing.assert_close(grad(lambda z: preg(z, forced))(Z), expected_gradient(Z))
 
 

@@ -1,1 +1,1 @@
-"""How the documentation is built: blocks that are run, numbers and pictures from records, the commands' reference."""
+"""What ``docs/build.py`` writes into the pages, what it checks, and how Sphinx shows them."""

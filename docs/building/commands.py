@@ -1,39 +1,13 @@
-"""The reference of the command line, from the commands themselves: ``{commands}`` in a page."""
+"""The reference of the command line, from the commands themselves."""
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
 from typer.main import get_command
 
 from propreg.cli.app import app as cli
 from propreg.cli.guard import EPILOG
-
-if TYPE_CHECKING:
-    from sphinx.application import Sphinx
-
-
-def setup(app: "Sphinx") -> dict[str, bool]:
-    """Name the directives."""
-    app.add_directive("commands", Commands)
-    app.add_directive("exit-codes", ExitCodes)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-class Commands(SphinxDirective):
-    """A section for each command, with its arguments and options."""
-
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(reference(), allow_section_headings=True)
-
-
-class ExitCodes(SphinxDirective):
-    """What ``propreg --help`` says of them, as a table."""
-
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(exit_codes())
 
 
 def reference() -> str:
@@ -47,7 +21,7 @@ def reference() -> str:
 
 
 def walk(group: Any, before: str) -> Iterator[tuple[str, Any]]:
-    """Every command that does something, with its name."""
+    """Every command that runs, with its full name."""
     for name, command in group.commands.items():
         full = f"{before} {name}".strip()
         if hasattr(command, "commands"):
@@ -65,26 +39,26 @@ def _section(name: str, command: Any, context: Any, level: int) -> str:
     for title, kind in (("argument", "argument"), ("option", "option")):
         mine = [record for record, of in known if of == kind]
         if mine:
-            lines += [f"| {title} | what it is |", "| --- | --- |"]
+            lines += [f"| {title} | meaning |", "| --- | --- |"]
             lines += [f"| {_flags(record[0])} | {_plain(record[1])}{_choices(record[0])} |" for record in mine]
             lines.append("")
     return "\n".join(lines)
 
 
 def exit_codes() -> str:
-    """Markdown of the exit codes, taken apart from the words of the help."""
+    """Markdown of the exit codes, from the epilog of ``propreg --help``."""
     words = " ".join(EPILOG.partition("Exit codes: ")[2].split()).removesuffix(".")
-    rows = [part.strip().partition(" ") for part in words.split(";")]
+    rows = [part.partition(" ") for part in re.split(r"; (?=\d)", words)]
     return "\n".join(["| code | meaning |", "| --- | --- |", *(f"| {code} | {what} |" for code, _, what in rows)])
 
 
 def _flags(text: str) -> str:
-    """``-m, --model <gcn|gat>`` without what it may be, each name by itself."""
+    """``-m, --model <gcn|gat>`` without its values, each name as code."""
     return ", ".join(f"`{flag}`" for flag in re.split(r", | / ", text.partition(" <")[0]))
 
 
 def _choices(text: str) -> str:
-    """The values that an option may have, where it has a few."""
+    """The values of an option that has a few."""
     values = text.partition(" <")[2].removesuffix(">").split("|")
     return "" if len(values) < 2 else " One of " + ", ".join(f"`{value}`" for value in values) + "."
 
@@ -96,5 +70,5 @@ def _plain(text: str) -> str:
 
 
 def _as_code(text: str) -> str:
-    """Options in running text as code: two hyphens would become a dash."""
+    """Options in running text as code: two hyphens would turn into a dash."""
     return re.sub(r"(?<!\S)--[a-z][a-z-]*", lambda option: f"`{option[0]}`", text)

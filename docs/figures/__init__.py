@@ -1,1 +1,1 @@
-"""The documentation's own pictures: one module each, with ``data`` that computes and ``draw`` that draws."""
+"""The pictures of the pages, each beside the module that computes (``data``) and draws it (``draw``, ``picture``)."""

@@ -1,14 +1,12 @@
-"""What all pictures share: the study's look, a sheet, and files that are the same bytes each time."""
+"""What all pictures share: the study's look, a sheet, and the same bytes each time."""
 
 import io
 from typing import TYPE_CHECKING
 
-from propreg.data._atomic import atomic_write
-from propreg.study.figures.save import our_settings
+from propreg.study.figures.drawing.save import our_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from matplotlib.figure import Figure as Sheet
 
@@ -20,10 +18,9 @@ def new_sheet(width: float, height: float) -> "Sheet":
     return Sheet(figsize=(width, height), layout="constrained")
 
 
-def save(draw: "Callable[[], Sheet]", path: "Path", title: str) -> None:
-    """Draw with our settings and write the SVG, whole or not at all."""
+def drawn(draw: "Callable[[], Sheet]", title: str) -> bytes:
+    """An SVG with our settings."""
     out = io.BytesIO()
     with our_settings():
         draw().savefig(out, format="svg", metadata={"Title": title, "Creator": "propreg", "Date": None})
-    with atomic_write(path) as file:
-        file.write(out.getvalue())
+    return out.getvalue()

@@ -1,15 +1,14 @@
 """The value of the term where all nodes predict the same, against how sure they are."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
 
 import propreg
-from figures.drawing import new_sheet, save
+from figures.drawing import drawn, new_sheet
 from propreg._options import PhiName
-from propreg.study.figures.style import BLUE, DASHED, DOTTED, GREEN, VERMILION, Dash
+from propreg.study.figures.drawing.style import BLUE, DASHED, DOTTED, GREEN, VERMILION, Dash
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Sheet
@@ -41,14 +40,14 @@ def draw(equal: Equal) -> "Sheet":
     """One line for each φ."""
     sheet = new_sheet(4.4, 2.5)
     axes = sheet.subplots()
-    for phi, (name, colour, dash) in LINES.items():
-        axes.plot(SHARES, equal.values[phi], color=colour, linestyle=dash, label=name)
+    for phi, (name, color, dash) in LINES.items():
+        axes.plot(SHARES, equal.values[phi], color=color, linestyle=dash, label=name)
     axes.set(xlabel="probability of class 0, the same at all nodes", ylabel="value of the term", xlim=(0, 1))
     sheet.legend(loc="outside upper left")
     return sheet
 
 
-def make(folder: Path) -> None:
-    """Write ``equal_rows.svg``."""
+def picture() -> bytes:
+    """``equal_rows.svg``."""
     found = data()
-    save(lambda: draw(found), folder / "equal_rows.svg", TITLE)
+    return drawn(lambda: draw(found), TITLE)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from figures.drawing import new_sheet, save
-from propreg.statistics import Summary, summarise
-from propreg.study.figures.style import BLUE, GREEN, look
+from figures.drawing import drawn, new_sheet
+from propreg.statistics import Summary, summarize
+from propreg.study.figures.drawing.style import BLUE, GREEN, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +45,8 @@ def train(layers: Sequence[int], strengths: Sequence[float], splits: int, epochs
 
     import propreg
     from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, train_all
-    from propreg.engine.passes import nothing_dropped
-    from propreg.running.source import load_source
+    from propreg.engine.models.network import no_dropout
+    from propreg.running.plan import load_source
 
     source = load_source("digits", splits=splits)
     problem, y = Problem(source.graph, source.splits, torch.device("cpu")), torch.from_numpy(source.graph.y)
@@ -61,7 +61,7 @@ def train(layers: Sequence[int], strengths: Sequence[float], splits: int, epochs
         for place, result in train_all(problem, model, method, replicas, protocol, options):
             with torch.no_grad():
                 weights = {name: torch.as_tensor(w).unsqueeze(0) for name, w in result.weights.items()}
-                z = network.finish(weights, network.begin(weights), nothing_dropped)[0]
+                z = network.finish(weights, network.begin(weights), no_dropout)[0]
             omega, length = propreg.intra_class_distance(z, y).item(), z.norm(dim=1).mean().item()
             mine = replicas[place]
             numbers = (round(each, 6) for each in (omega, length, result.test))
@@ -77,7 +77,14 @@ def data() -> list[Run]:
 def spread(runs: Sequence[Run], layers: int = 2, mu: float = 0.0, phi: str = "", *, scaled: bool = True) -> Summary:
     """Mean and interval over splits of ω over the outputs' mean length, or of ω itself."""
     mine = [run for run in runs if (run.phi, run.layers, run.mu) == (phi, layers, mu)]
-    return summarise(np.array([[run.omega / run.length if scaled else run.omega] for run in mine]))
+    return summarize(np.array([[run.omega / run.length if scaled else run.omega] for run in mine]))
+
+
+def depths(phi: str) -> dict[float, float]:
+    """The number of layers that each μ is worth, read between the 2- and the 3-layer GCN on the scale-free spread."""
+    runs = data()
+    two, three = (spread(runs, layers).mean for layers in (2, 3))
+    return {mu: 2 + (two - spread(runs, 2, mu, phi).mean) / (two - three) for mu in STRENGTHS}
 
 
 def draw(runs: Sequence[Run]) -> "Sheet":
@@ -93,22 +100,22 @@ def draw(runs: Sequence[Run]) -> "Sheet":
 def _panel(axes: "Axes", runs: Sequence[Run], scaled: bool, title: str) -> None:
     for layers in LAYERS:
         level, mine = spread(runs, layers, scaled=scaled), look(f"depth-{layers}")
-        axes.axhline(level.mean, color=mine.colour, linestyle=mine.dash, label=f"plain, {layers} layers", linewidth=1)
-    for phi, (name, colour, line) in PHIS.items():
+        axes.axhline(level.mean, color=mine.color, linestyle=mine.dash, label=f"plain, {layers} layers", linewidth=1)
+    for phi, (name, color, line) in PHIS.items():
         found = [spread(runs, 2, mu, phi, scaled=scaled) for mu in STRENGTHS]
         low, high = [each.low for each in found], [each.high for each in found]
-        axes.plot(STRENGTHS, [each.mean for each in found], line, color=colour, label=f"2 layers + P-reg, {name}")
-        axes.fill_between(STRENGTHS, low, high, color=colour, alpha=0.15, linewidth=0)
+        axes.plot(STRENGTHS, [each.mean for each in found], line, color=color, label=f"2 layers + P-reg, {name}")
+        axes.fill_between(STRENGTHS, low, high, color=color, alpha=0.15, linewidth=0)
     axes.set(
         title=title, xscale="log", xlabel="strength μ", xticks=STRENGTHS, xticklabels=[f"{m:g}" for m in STRENGTHS]
     )
     axes.minorticks_off()
 
 
-def make(folder: Path) -> None:
-    """Write ``fractional_depth.svg``."""
+def picture() -> bytes:
+    """``fractional_depth.svg``."""
     runs = data()
-    save(lambda: draw(runs), folder / "fractional_depth.svg", TITLE)
+    return drawn(lambda: draw(runs), TITLE)
 
 
 if __name__ == "__main__":

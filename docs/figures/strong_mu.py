@@ -1,11 +1,10 @@
 """What μ → ∞ does: the best predictions on a small graph with two labels, for three φ.
 
-No network stands between: the logits themselves are what is optimised, so that nothing but the loss decides. All
+No network stands between: the logits themselves are what is optimized, so that nothing but the loss decides. All
 strengths are trained at once, each on its own copy of the graph.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -13,9 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import propreg
-from figures.drawing import new_sheet, save
+from figures.drawing import drawn, new_sheet
 from propreg._options import PhiName
-from propreg.study.figures.style import BLUE, VERMILION
+from propreg.study.figures.drawing.style import BLUE, VERMILION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Sheet
@@ -24,8 +23,8 @@ TITLE = "What a strong P-reg does to two communities"
 PHIS: dict[PhiName, str] = {"squared_error": "squared error", "kl": "KL divergence", "cross_entropy": "cross entropy"}
 STRENGTHS = tuple(10.0 ** (k / 3) for k in range(-6, 13))
 SIZE, STEPS, RATE = 4, 800, 0.1
-DECAY = 0.01  # ½ · DECAY · ‖Z‖², without which labelled nodes would go to infinity at every μ
-LABELLED = {0: 0, 2 * SIZE - 1: 1}  # one node of each community
+DECAY = 0.01  # ½ · DECAY · ‖Z‖², without which labeled nodes would go to infinity at every μ
+LABELED = {0: 0, 2 * SIZE - 1: 1}  # one node of each community
 
 
 @dataclass(frozen=True)
@@ -45,23 +44,23 @@ def two_communities(copies: int) -> Tensor:
 
 
 def data() -> Strong:
-    """Minimise cross entropy on the labels + μ · P-reg + decay, for each φ."""
+    """Minimize cross entropy on the labels + μ · P-reg + decay, for each φ."""
     edges, nodes = two_communities(len(STRENGTHS)), 2 * SIZE
     mu = torch.tensor(STRENGTHS, dtype=torch.float64).repeat_interleave(nodes)
-    labelled = torch.tensor([copy * nodes + i for copy in range(len(STRENGTHS)) for i in LABELLED])
-    y = torch.tensor(list(LABELLED.values())).repeat(len(STRENGTHS))
+    labeled = torch.tensor([copy * nodes + i for copy in range(len(STRENGTHS)) for i in LABELED])
+    y = torch.tensor(list(LABELED.values())).repeat(len(STRENGTHS))
     propagation = propreg.Propagation(edges, num_nodes=len(mu))
     found: dict[str, list[list[float]]] = {}
     for phi in PHIS:
         z = torch.zeros(len(mu), 2, dtype=torch.float64, requires_grad=True)
-        optimiser = torch.optim.Adam([z], RATE)
+        optimizer = torch.optim.Adam([z], RATE)
         for _ in range(STEPS):
             term = propreg.preg(z, propagation, phi=phi, reduction="none") * mu
-            each = F.cross_entropy(z[labelled], y, reduction="sum") / len(LABELLED)
+            each = F.cross_entropy(z[labeled], y, reduction="sum") / len(LABELED)
             loss = each + term.sum() / nodes + DECAY / 2 * z.square().sum()
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             torch.autograd.backward(loss)
-            optimiser.step()
+            optimizer.step()
         found[phi] = z.detach().softmax(-1)[:, 0].reshape(len(STRENGTHS), nodes).tolist()
     return Strong(STRENGTHS, found)
 
@@ -82,7 +81,7 @@ def draw(strong: Strong) -> "Sheet":
     return sheet
 
 
-def make(folder: Path) -> None:
-    """Write ``strong_mu.svg``."""
+def picture() -> bytes:
+    """``strong_mu.svg``."""
     found = data()
-    save(lambda: draw(found), folder / "strong_mu.svg", TITLE)
+    return drawn(lambda: draw(found), TITLE)

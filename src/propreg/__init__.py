@@ -1,4 +1,4 @@
-"""Propagation regularisation (P-reg) for graph neural networks, as one line in any PyTorch loop.
+"""Propagation regularization (P-reg) for graph neural networks, as one line in any PyTorch loop.
 
 Names are imported on first use (PEP 562), so that ``propreg --help`` need not load torch.
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from propreg._schedules import constant as constant
     from propreg._schedules import cosine_warmup as cosine_warmup
     from propreg._schedules import linear_warmup as linear_warmup
-    from propreg.data.datasets import load_dataset as load_dataset
+    from propreg.data.benchmarks.load import load_dataset as load_dataset
     from propreg.data.errors import DataError as DataError
-    from propreg.data.own import load_graph as load_graph
+    from propreg.data.own.load import load_graph as load_graph
     from propreg.data.splits import random_split as random_split
+    from propreg.fitting.checkpoint import load_model as load_model
     from propreg.fitting.fit import fit as fit
     from propreg.fitting.result import FitResult as FitResult
-    from propreg.fitting.saved import load_model as load_model
 
 __version__ = "0.1.0"
 
@@ -41,13 +41,13 @@ _HOME = {
     "cosine_warmup": "_schedules",
     "intra_class_distance": "_distance",
     "check_regularizer": "_checks",
-    "load_dataset": "data.datasets",
-    "load_graph": "data.own",
+    "load_dataset": "data.benchmarks.load",
+    "load_graph": "data.own.load",
     "random_split": "data.splits",
     "DataError": "data.errors",
     "fit": "fitting.fit",
     "FitResult": "fitting.result",
-    "load_model": "fitting.saved",
+    "load_model": "fitting.checkpoint",
 }
 
 __all__ = [*_HOME, "__version__"]  # noqa: PLE0604  (strings all: the keys of the table above)

@@ -1,4 +1,4 @@
-"""The regularisers the paper compares with: the graph Laplacian and the confidence penalty.
+"""The regularizers the paper compares with: the graph Laplacian and the confidence penalty.
 
 Label smoothing, the third, is torch's own argument: ``F.cross_entropy(z, y, label_smoothing=alpha)`` is the paper's
 :math:`(1-\\alpha) y + \\alpha / C`. The official code gives the wrong classes :math:`\\alpha' / (C-1)` each and the
@@ -29,7 +29,7 @@ def laplacian(
     variant: Literal["paper", "official"] = "paper",
     validate: bool | None = None,
 ) -> Tensor:
-    r"""The graph Laplacian regulariser of section 4.1.3,
+    r"""The graph Laplacian regularizer of section 4.1.3,
 
     .. math::
         \mathcal L_{lap} = \sum_{(i,j) \in \mathcal E} w_{ij} \| z_i - z_j \|_2^2 ,
@@ -73,7 +73,7 @@ def laplacian(
         z = z.float()
     if variant == "official":
         return _official_laplacian(z, graph, norm, reduction, weighted=edge_weight is not None)
-    weight, number = _once(graph, z.dtype)
+    weight, number = undirected_weights(graph, z.dtype)
     source, target = graph.edge_index
     if norm == "sym":
         both = torch.cat([source, target])
@@ -126,7 +126,7 @@ def confidence_penalty(
 
 
 def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reduction: str, *, weighted: bool) -> Tensor:
-    weight = graph.edge_weight  # a sparse tensor always has values: ones are none
+    weight = graph.edge_weight  # a sparse tensor always has values: all ones count as unweighted
     weighted = weighted or (weight is not None and not (_errors.plain() and bool((weight == 1).all())))
     if weighted or norm is not None or reduction != "mean":
         raise ValueError(
@@ -138,8 +138,8 @@ def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reducti
     return 2 * (lengths.sum() / max(lengths.shape[0], 1)).square()
 
 
-def _once(graph: Propagation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A weight for every listed edge so that each undirected edge counts once, and the number of those.
+def undirected_weights(graph: Propagation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """A weight per listed edge so that each undirected edge counts once, and the number of undirected edges.
 
     Sorted keys and searches instead of ``unique``: no shape depends on a value, so it can be compiled.
     """
@@ -157,5 +157,6 @@ def _once(graph: Propagation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
 
 def _occurrences(keys: Tensor, wanted: Tensor) -> Tensor:
+    """How often each wanted key occurs among the keys."""
     ordered = keys.sort().values
     return torch.searchsorted(ordered, wanted, right=True) - torch.searchsorted(ordered, wanted)

@@ -1,4 +1,4 @@
-"""The uniform checks that propreg's own regularisers pass, for a regulariser of your own."""
+"""The checks that propreg's own regularizers pass, for your own regularizer."""
 
 from collections.abc import Callable, Collection
 
@@ -12,7 +12,7 @@ NODES, CLASSES = 9, 4
 
 
 def check_regularizer(fn: Regularizer, *, skip: Collection[str] = (), seed: int = 0) -> list[str]:
-    """Check a graph regulariser ``fn(z, edge_index) -> scalar`` and return the names of the checks it passed.
+    """Check a graph regularizer ``fn(z, edge_index) -> scalar`` and return the names of the checks it passed.
 
     The checks: ``scalar`` (a finite scalar that requires a gradient), ``pure`` (inputs are left alone, the same call
     gives the same value), ``odd_graphs`` (no edge, one node, loops, duplicates, directed, isolated), ``gradient`` (the
@@ -21,7 +21,7 @@ def check_regularizer(fn: Regularizer, *, skip: Collection[str] = (), seed: int 
     value, to their precision) and ``large_logits`` (logits of ±80 and ±1e4 give finite values and gradients).
 
     Args:
-        fn: The regulariser; wrap other signatures, ``lambda z, e: mine(e, z, alpha=2)``.
+        fn: The regularizer; wrap other signatures, ``lambda z, e: mine(e, z, alpha=2)``.
         skip: Names of checks that do not apply.
         seed: Of the random graphs and logits.
 
@@ -38,7 +38,7 @@ def check_regularizer(fn: Regularizer, *, skip: Collection[str] = (), seed: int 
         AssertionError: relabelling: the value changes from ... to ... when nodes are numbered differently.
     """
     if not callable(fn):
-        raise TypeError(f"fn must be a callable (z, edge_index) → scalar, but a {type(fn).__name__} came.")
+        raise TypeError(f"fn must be a callable (z, edge_index) → scalar, got a {type(fn).__name__}.")
     for name in skip:
         _errors.one_of("skip", name, CHECKS)
     passed = []
@@ -59,7 +59,7 @@ def _example(generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 
 def _plain(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Logits and a ring: nothing odd, so that what fails here has nothing to do with the graph."""
+    """Logits and a ring, so that a failure has nothing to do with odd graphs."""
     nodes = torch.arange(NODES)
     ring = torch.stack([nodes, nodes.roll(1)])
     return torch.randn(NODES, CLASSES, dtype=torch.float64, generator=generator), torch.cat([ring, ring.flip(0)], dim=1)
@@ -67,8 +67,8 @@ def _plain(generator: torch.Generator) -> tuple[Tensor, Tensor]:
 
 def _scalar(fn: Regularizer, generator: torch.Generator) -> None:
     z, edge_index = _plain(generator)
-    value = fn(z.requires_grad_().clone(), edge_index)  # a copy may be edited in place: that is for "pure" to say
-    _must(isinstance(value, Tensor), f"scalar: fn must return a tensor, but a {type(value).__name__} came.")
+    value = fn(z.requires_grad_().clone(), edge_index)  # a copy: editing in place is what "pure" checks
+    _must(isinstance(value, Tensor), f"scalar: fn must return a tensor, got a {type(value).__name__}.")
     _must(value.dim() == 0, f"scalar: fn must return a scalar, but its shape is {tuple(value.shape)}.")
     _must(bool(value.isfinite()), f"scalar: fn returned {value.item()}.")
     _must(value.requires_grad, "scalar: no gradient flows from the value to z: is something detached?")
@@ -127,8 +127,8 @@ def _dtypes(fn: Regularizer, generator: torch.Generator) -> None:
         rounded = z.to(dtype)
         exact, value = fn(rounded.double(), edge_index), fn(rounded, edge_index)
         close = torch.allclose(value.double(), exact, rtol=1e-5, atol=1e-6)
-        said = f"dtypes: {dtype} logits give {value.item():.6g}, but their exact values give {exact.item():.6g}"
-        _must(close, f"{said}: compute half precision in float32.")
+        message = f"dtypes: {dtype} logits give {value.item():.6g}, but their exact values give {exact.item():.6g}"
+        _must(close, f"{message}: compute half precision in float32.")
 
 
 def _large_logits(fn: Regularizer, generator: torch.Generator) -> None:
@@ -153,7 +153,7 @@ def _must(holds: bool, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-# In this order: each check may take for granted what the ones before it found.
+# In this order: each check relies on the ones before it.
 CHECKS: dict[str, Callable[[Regularizer, torch.Generator], None]] = {
     "scalar": _scalar,
     "pure": _pure,

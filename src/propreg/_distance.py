@@ -29,22 +29,22 @@ def intra_class_distance(z: Tensor, y: Tensor) -> Tensor:
     _errors.logits("z", z)
     if not isinstance(y, Tensor) or y.shape != z.shape[:1]:
         shape = tuple(y.shape) if isinstance(y, Tensor) else type(y).__name__
-        raise ValueError(f"y must hold one class per row of z, shape ({z.shape[0]},), but {shape} came.")
+        raise ValueError(f"y must hold one class per row of z, shape ({z.shape[0]},), got {shape}.")
     if y.dtype != torch.int64:
         raise TypeError(f"y must be int64 class numbers, but its dtype is {y.dtype}: use y.long().")
     _errors.same_device("z", z, "y", y)
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
-    looked_at = _errors.values_are_checked(None, z, y)
-    if looked_at:
+    checked = _errors.values_are_checked(None, z, y)
+    if checked:
         _errors.finite_rows("z", z)
-    if looked_at and int(y.min()) < 0:
+    if checked and int(y.min()) < 0:
         raise ValueError(
             f"y has the negative class {int(y.min())}: leave nodes without a label out, z[y >= 0] and y[y >= 0]."
         )
     classes = int(y.max()) + 1
     sums = z.new_zeros(classes, z.shape[1]).index_add(0, y, z)
     sizes = z.new_zeros(classes).index_add(0, y, torch.ones_like(y, dtype=z.dtype))
-    centres = sums / sizes.clamp(min=1).unsqueeze(-1)
-    distances: Tensor = torch.linalg.vector_norm(z - centres.index_select(0, y), dim=-1)
+    centers = sums / sizes.clamp(min=1).unsqueeze(-1)
+    distances: Tensor = torch.linalg.vector_norm(z - centers.index_select(0, y), dim=-1)
     return distances.mean()

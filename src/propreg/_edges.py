@@ -1,4 +1,4 @@
-"""What a graph may come as: an edge index, a sparse tensor, or PyG's EdgeIndex, brought to one form."""
+"""The accepted forms of a graph (edge index, sparse tensor, PyG's EdgeIndex), converted to one."""
 
 import operator
 
@@ -9,11 +9,11 @@ from propreg import _errors
 
 
 def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None) -> tuple[Tensor, Tensor | None, int]:
-    """Bring any accepted graph to (edge_index [2, E] int64, weights [E] or None, number of nodes)."""
+    """Convert any accepted graph to (edge_index [2, E] int64, weights [E] or None, number of nodes)."""
     if not isinstance(edge_index, Tensor):
         raise TypeError(
             "edge_index must be an int64 tensor [2, E], a sparse tensor [N, N] or a propreg.Propagation, "
-            f"but a {type(edge_index).__name__} came."
+            f"got a {type(edge_index).__name__}."
         )
     if edge_index.layout != torch.strided:
         return _from_sparse(edge_index, num_nodes, edge_weight)
@@ -32,7 +32,7 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
         if edge_index.dim() == 2 and edge_index.shape[0] == edge_index.shape[1]:
             fix = ": a dense adjacency is passed as adjacency.to_sparse()"
         raise ValueError(
-            f"edge_index must have shape [2, E], sources above targets, but {tuple(edge_index.shape)} came{fix}."
+            f"edge_index must have shape [2, E], sources above targets, got {tuple(edge_index.shape)}{fix}."
         )
     if edge_index.dtype != torch.int64:
         raise TypeError(
@@ -41,7 +41,7 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
         )
     if num_nodes is None:
         raise ValueError(
-            "num_nodes is missing: an edge index alone does not say how many nodes there are (the last ones may "
+            "num_nodes is missing: an edge index alone does not determine the number of nodes (the last ones may "
             "have no edge); pass num_nodes=z.shape[0]."
         )
     if edge_weight is not None:
@@ -50,9 +50,9 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
 
 
 def check_values(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, validate: bool | None) -> None:
-    """The checks that look at values: node numbers once for every graph, weights only where a look is free."""
+    """Check values: node numbers once per graph, weights only where a check costs no synchronization."""
     if validate is not None and not isinstance(validate, bool):
-        raise TypeError(f"validate must be None, True or False, but {validate!r} came.")
+        raise TypeError(f"validate must be None, True or False, got {validate!r}.")
     if validate is False or not _errors.plain() or edge_index.is_meta:
         return
     if edge_index.shape[1]:
@@ -110,7 +110,7 @@ def _expand(pointers: Tensor) -> Tensor:
 
 def _weights(name: str, weight: object, edge_index: Tensor) -> Tensor:
     if not isinstance(weight, Tensor):
-        raise TypeError(f"{name} must be a tensor with one weight per edge, but a {type(weight).__name__} came.")
+        raise TypeError(f"{name} must be a tensor with one weight per edge, got a {type(weight).__name__}.")
     if weight.shape != (edge_index.shape[1],):
         raise ValueError(
             f"{name} must hold one number per edge, shape ({edge_index.shape[1]},), "
@@ -127,7 +127,7 @@ def _count(num_nodes: object) -> int:
     if not isinstance(count, int | torch.SymInt):  # a symbolic size of torch.compile stays what it is
         count = operator.index(count) if hasattr(count, "__index__") and not isinstance(count, Tensor) else None
     if count is None or isinstance(count, bool):
-        raise TypeError(f"num_nodes must be a whole number, but {num_nodes!r} came.")
+        raise TypeError(f"num_nodes must be a whole number, got {num_nodes!r}.")
     if count < 0:
-        raise ValueError(f"num_nodes must not be negative, but {count} came.")
+        raise ValueError(f"num_nodes must not be negative, got {count}.")
     return count  # type: ignore[return-value]

@@ -1,28 +1,17 @@
-"""One sentence for every bad parameter: its name, what is allowed, what came, and the fix."""
-
-import difflib
-from collections.abc import Iterable
+"""One sentence for every bad parameter: its name, what is allowed, what it got, and the fix."""
 
 import torch
 from torch import Tensor
 
+from propreg import _choices
 
-def one_of(name: str, value: object, allowed: Iterable[str], extra: str = "") -> None:
-    """Refuse a name that is not known, listing the known ones and the nearest."""
-    known = list(allowed)
-    if isinstance(value, str) and value in known:
-        return
-    listed = ", ".join(repr(k) for k in known)
-    near = difflib.get_close_matches(value, known, n=1, cutoff=0.4) if isinstance(value, str) else []
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    kind = ValueError if isinstance(value, str) else TypeError
-    raise kind(f"{name} must be one of {listed}{extra}, but {value!r} came.{hint}")
+one_of = _choices.one_of
 
 
 def logits(name: str, z: object) -> Tensor:
-    """Refuse what is not a floating [N, C] tensor with at least one row and one column."""
+    """Raise unless z is a floating-point [N, C] tensor with at least one row and one column."""
     if not isinstance(z, Tensor):
-        raise TypeError(f"{name} must be a tensor of logits [N, C], but a {type(z).__name__} came.")
+        raise TypeError(f"{name} must be a tensor of logits [N, C], got a {type(z).__name__}.")
     if z.dim() != 2:
         raise ValueError(
             f"{name} must have two dimensions, [nodes, classes], but its shape is {tuple(z.shape)}: "
@@ -37,7 +26,7 @@ def logits(name: str, z: object) -> Tensor:
 
 
 def same_device(first: str, a: Tensor, second: str, b: Tensor) -> None:
-    """Refuse two tensors on different devices before a kernel does so less clearly."""
+    """Raise if two tensors are on different devices: a kernel's own message is less clear."""
     if a.device != b.device:
         raise ValueError(
             f"{first} is on {a.device} and {second} on {b.device}: move one of them, "
@@ -46,8 +35,8 @@ def same_device(first: str, a: Tensor, second: str, b: Tensor) -> None:
 
 
 def finite_rows(name: str, z: Tensor) -> None:
-    """Refuse NaN and infinite logits, naming the first bad row."""
-    if bool(z.detach().sum().isfinite()):  # one pass; a sum that overflows only costs the second look
+    """Raise on NaN and infinite logits, naming the first bad row."""
+    if bool(z.detach().sum().isfinite()):  # one pass; a sum that overflows only costs a second one
         return
     bad = (~z.detach().isfinite()).any(dim=-1).nonzero().flatten()
     if len(bad):
@@ -60,13 +49,13 @@ def finite_rows(name: str, z: Tensor) -> None:
 
 
 def values_are_checked(validate: bool | None, *tensors: Tensor) -> bool:
-    """Whether values may be looked at: by default only on the CPU, in eager mode, outside torch.func.
+    """Whether to check values: by default only on the CPU, in eager mode, outside torch.func.
 
-    On a GPU a look costs a synchronisation; under ``torch.compile`` and ``torch.func`` there is no value yet.
+    On a GPU a check costs a synchronization; under ``torch.compile`` and ``torch.func`` there are no values yet.
     """
     if validate is not None:
         if not isinstance(validate, bool):
-            raise TypeError(f"validate must be None, True or False, but {validate!r} came.")
+            raise TypeError(f"validate must be None, True or False, got {validate!r}.")
         return validate
     return plain() and all(t.device.type == "cpu" for t in tensors)
 
@@ -74,15 +63,15 @@ def values_are_checked(validate: bool | None, *tensors: Tensor) -> bool:
 def plain() -> bool:
     """Whether tensors hold values now: neither ``torch.compile`` traces nor a ``torch.func`` transform runs.
 
-    Only then may something be looked at or kept: a tensor made inside a transform dies with it.
+    Only then may values be read or cached: a tensor created inside a transform dies with it.
     """
     if torch.compiler.is_compiling():
         return False
-    # What torch.autograd.Function itself asks; the guard keeps us working should it move.
+    # The test of torch.autograd.Function itself; getattr in case torch moves it.
     active = getattr(torch._C, "_are_functorch_transforms_active", None)
     return active is None or not active()
 
 
 def lasting() -> bool:
-    """Whether what is made now may be kept for later: autograd refuses a tensor that inference mode made."""
+    """Whether a tensor created now may be cached: autograd refuses tensors created in inference mode."""
     return plain() and not torch.is_inference_mode_enabled()

@@ -1,4 +1,4 @@
-"""Names that are imported on first use (PEP 562): a package then costs nothing until something of it is needed."""
+"""Names imported on first use (PEP 562), so that importing a package costs nothing."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package whose names live in the modules ``homes`` says.
+    """The ``__getattr__`` of a package; ``homes`` maps each name to its module.
 
     Example:
         >>> get = lazy("propreg", {"__version__": "_version_of_nothing"})

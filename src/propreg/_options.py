@@ -1,4 +1,4 @@
-"""The options that ``preg`` and ``PReg`` share, checked once."""
+"""The options of ``preg`` and ``PReg``, validated once."""
 
 import math
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from propreg._propagation import NORMS, Norm
 
 PhiName = Literal["cross_entropy", "kl", "reverse_kl", "squared_error", "l2_probability", "bernoulli"]
 PhiLike = PhiName | Callable[[Tensor, Tensor], Tensor]
-Detach = Literal["self", "neighbours"] | None
+Detach = Literal["self", "neighbors", "neighbours"] | None  # the British spelling of earlier versions stays valid
 Reduction = Literal["mean", "sum", "none"]
 REDUCTIONS = ("mean", "sum", "none")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the term is, apart from the tensors it is applied to."""
+    """The settings of the term, apart from the tensors it is applied to."""
 
     phi: PhiLike
     norm: Norm
@@ -36,19 +36,21 @@ class Options:
         _errors.one_of("norm", self.norm, NORMS)
         _errors.one_of("reduction", self.reduction, REDUCTIONS)
         if self.detach is not None:
-            _errors.one_of("detach", self.detach, ("self", "neighbours"), " or None")
+            if self.detach == "neighbours":
+                object.__setattr__(self, "detach", "neighbors")
+            _errors.one_of("detach", self.detach, ("self", "neighbors"), " or None")
         if not isinstance(self.add_self_loops, bool):
-            raise TypeError(f"add_self_loops must be True or False, but {self.add_self_loops!r} came.")
+            raise TypeError(f"add_self_loops must be True or False, got {self.add_self_loops!r}.")
         if self.validate is not None and not isinstance(self.validate, bool):
-            raise TypeError(f"validate must be None, True or False, but {self.validate!r} came.")
+            raise TypeError(f"validate must be None, True or False, got {self.validate!r}.")
         if self.threshold is not None:
             self._check_threshold(self.threshold)
 
     def _check_threshold(self, threshold: float) -> None:
         if isinstance(threshold, bool) or not isinstance(threshold, int | float):
-            raise TypeError(f"threshold must be a number or None, but {threshold!r} came.")
+            raise TypeError(f"threshold must be a number or None, got {threshold!r}.")
         if not (math.isfinite(threshold) and threshold >= 0):
-            raise ValueError(f"threshold must be a finite number of at least 0, but {threshold} came.")
+            raise ValueError(f"threshold must be a finite number of at least 0, got {threshold}.")
         if self.reduction != "mean":
             raise ValueError(
                 f"threshold hinges the mean, max(0, mean − τ), and does not go with reduction={self.reduction!r}: "
@@ -57,10 +59,10 @@ class Options:
 
     @property
     def function(self) -> Phi:
-        """φ itself."""
+        """φ as a function."""
         return self.phi if callable(self.phi) else PHIS[self.phi]
 
     @property
     def smooth(self) -> bool:
-        """Whether φ has derivatives everywhere: of the caller's own nothing is known, and a norm has none at 0."""
+        """Whether φ has derivatives everywhere: a norm has none at 0, and nothing is known of a callable."""
         return not callable(self.phi) and self.phi != "l2_probability"

@@ -1,4 +1,4 @@
-r"""The divergences φ: how far a node's logits are from those of its neighbours, one value per node.
+r"""The divergences φ between a node's logits and those of its neighbors, one value per node.
 
 With :math:`P = \mathrm{softmax}(Z)` and :math:`Q = \mathrm{softmax}(Z')`, :math:`Z' = \hat A Z`.
 Everything goes through ``log_softmax`` and ``logsigmoid``: logits of ±10⁴ stay finite.

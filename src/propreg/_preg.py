@@ -1,4 +1,4 @@
-"""P-reg: the function and the module, over one piece of maths."""
+"""P-reg as a function and as a module."""
 
 import weakref
 from typing import Any
@@ -32,7 +32,7 @@ def preg(
     reduction: Reduction = "mean",
     validate: bool | None = None,
 ) -> Tensor:
-    r"""The propagation regulariser of `"Rethinking Graph Regularization for Graph Neural Networks"
+    r"""The propagation regularizer of `"Rethinking Graph Regularization for Graph Neural Networks"
     <https://arxiv.org/abs/2009.02027>`_ (AAAI 2021), to be added to a loss as ``ce + mu * preg(z, edge_index)``,
 
     .. math::
@@ -54,13 +54,13 @@ def preg(
         norm: ``"rw"`` is the paper's :math:`D^{-1}A`, ``"sym"`` the official code's :math:`D^{-1/2}AD^{-1/2}`.
         add_self_loops: Give each node without a loop one of weight 1, as the official code does.
         source: The logits that are propagated where they are not ``z`` itself: a second pass with other dropout.
-        detach: Stop the gradient through Z (``"self"``) or through ÂZ (``"neighbours"``).
+        detach: Stop the gradient through Z (``"self"``) or through ÂZ (``"neighbors"``).
         mask: Only these nodes count: bool [N] or unique int64 node numbers.
         threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
         reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
         validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)
-            only where a look is free: on the CPU, in eager mode. True and False force it; with False a node number
-            that is out of range can crash the process.
+            only where that needs no synchronization: on the CPU, in eager mode. True and False force it; with False a
+            node number out of range can crash the process.
 
     Shape:
         - z, source: :math:`(N, C)`; edge_index: :math:`(2, E)`; edge_weight: :math:`(E)`; mask: :math:`(N)` or
@@ -86,12 +86,13 @@ def preg(
 
 
 class PReg(nn.Module):
-    r"""The propagation regulariser as a module: :func:`preg` with its options fixed, keeping the last graph.
+    r"""The propagation regularizer as a module: :func:`preg` with its options fixed, keeping the last graph.
 
-    The normalised adjacency is made on the first call and used again as long as the very same ``edge_index`` and
-    ``edge_weight`` come unchanged; edge weights that need a gradient are never kept. What is kept is no part of
-    ``state_dict``, pickles and copies. A change that torch does not count (through ``.data[...]``, NumPy's view of the
-    memory, or the parts a sparse tensor was made of) is not seen: pass a new tensor, or use :func:`preg`.
+    The normalized adjacency is computed on the first call and reused as long as the same ``edge_index`` and
+    ``edge_weight`` objects are passed unchanged; with edge weights that require a gradient nothing is cached. The cache
+    is not part of ``state_dict``, pickles or copies. A change that torch does not count (through ``.data[...]``,
+    NumPy's view of the memory, or the components of a sparse tensor) is not detected: pass a new tensor, or use
+    :func:`preg`.
 
     Args:
         phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.
@@ -101,9 +102,9 @@ class PReg(nn.Module):
 
     Example:
         >>> import torch
-        >>> regulariser = PReg(phi="squared_error")
+        >>> regularizer = PReg(phi="squared_error")
         >>> edge_index = torch.tensor([[0, 1], [1, 0]])
-        >>> regulariser(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), edge_index)
+        >>> regularizer(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), edge_index)
         tensor(12.5000)
     """
 
@@ -120,11 +121,11 @@ class PReg(nn.Module):
     ) -> None:
         super().__init__()
         self.options = Options(phi, norm, add_self_loops, detach, threshold, reduction, validate)
-        self._kept: _Kept | None = None
+        self._cached: _Cached | None = None
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "PReg":
-        """The paper's formula (``"paper"``) or the official code's (``"reference"``), with changes if wanted.
+        """The paper form (``"paper"``) or the official-code form (``"reference"``), with optional changes.
 
         ``"reference"`` equals the official loss when ``source=`` is a second forward pass of the model.
 
@@ -144,7 +145,7 @@ class PReg(nn.Module):
         source: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """The term, as :func:`preg` gives it."""
+        """The term, as :func:`preg` computes it."""
         not_swapped(z, edge_index)
         _errors.logits("z", z)
         return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
@@ -161,8 +162,8 @@ class PReg(nn.Module):
     def _propagation(self, edge_index: Tensor | Propagation, edge_weight: Tensor | None, num_nodes: int) -> Propagation:
         o = self.options
         keep = _errors.plain() and not isinstance(edge_index, Propagation)
-        if keep and self._kept is not None and self._kept.serves(edge_index, edge_weight, num_nodes):
-            return self._kept.propagation
+        if keep and self._cached is not None and self._cached.matches(edge_index, edge_weight, num_nodes):
+            return self._cached.propagation
         made = resolve(
             edge_index,
             edge_weight,
@@ -172,21 +173,21 @@ class PReg(nn.Module):
             validate=o.validate,
         )
         if keep and _errors.lasting() and not made.differentiable:
-            self._kept = _Kept(made, edge_index, edge_weight)
+            self._cached = _Cached(made, edge_index, edge_weight)
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kept": None}  # deepcopy and pickle both come through here
+        return {**self.__dict__, "_cached": None}  # both deepcopy and pickle call this
 
 
-class _Kept:
-    """The last graph, and the proof that a graph is still that one: same objects, same version."""
+class _Cached:
+    """The last graph, and the check that a graph is still the same: same objects, same version."""
 
     def __init__(self, propagation: Propagation, *tensors: Any) -> None:
         self.propagation = propagation
         self._seen = [None if t is None else (weakref.ref(t), _version(t)) for t in tensors]
 
-    def serves(self, *graph: Any) -> bool:
+    def matches(self, *graph: Any) -> bool:
         *tensors, num_nodes = graph
         return num_nodes == self.propagation.num_nodes and all(
             t is None if seen is None else (seen[0]() is t and seen[1] is not None and seen[1] == _version(t))
@@ -197,13 +198,11 @@ class _Kept:
 def _version(tensor: Tensor | None) -> tuple[Any, ...] | None:
     if tensor is None:
         return None
-    held = (
-        tensor.as_tensor() if hasattr(tensor, "as_tensor") else tensor
-    )  # what PyG's EdgeIndex wraps counts for itself
+    held = tensor.as_tensor() if hasattr(tensor, "as_tensor") else tensor  # EdgeIndex wraps a tensor with its version
     if tensor.is_inference() or held.is_inference():
-        return None  # an inference tensor counts no versions: nothing would tell that it changed
-    place = held.data_ptr() if held.layout == torch.strided else None  # x.data = y counts no version
-    state = (tensor._version, held._version, place)
+        return None  # an inference tensor counts no versions: a change would go unnoticed
+    address = held.data_ptr() if held.layout == torch.strided else None  # x.data = y counts no version
+    state = (tensor._version, held._version, address)
     return (*state, tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
 
 
@@ -212,7 +211,7 @@ def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor 
     if source is not None:
         _errors.logits("source", source)
         if source.shape != z.shape:
-            raise ValueError(f"source must have the shape of z, {tuple(z.shape)}, but {tuple(source.shape)} came.")
+            raise ValueError(f"source must have the shape of z, {tuple(z.shape)}, got {tuple(source.shape)}.")
         _errors.same_device("z", z, "source", source)
     if _errors.values_are_checked(options.validate, z):
         _errors.finite_rows("z", z)
@@ -227,19 +226,19 @@ def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor 
 
 
 def _value(z: Tensor, propagation: Propagation, options: Options, source: Tensor | None, mask: Tensor | None) -> Tensor:
-    z = _wide(z)
-    propagated = propagation(z if source is None else _wide(source).to(z.dtype))
+    z = _at_least_float32(z)
+    propagated = propagation(z if source is None else _at_least_float32(source).to(z.dtype))
     if options.detach == "self":
         z = z.detach()
-    elif options.detach == "neighbours":
+    elif options.detach == "neighbors":
         propagated = propagated.detach()
     connected = None if propagation.all_connected() else propagation.connected()
     if not options.smooth:
-        z, propagated = _harmless(z, propagated, connected, mask)
+        z, propagated = _masked_inputs(z, propagated, connected, mask)
     value = options.function(z, propagated)
     if not isinstance(value, Tensor) or value.shape != z.shape[:1]:
-        came = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
-        raise ValueError(f"phi must return one value per node, shape ({z.shape[0]},), but {came} came.")
+        got = f"shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        raise ValueError(f"phi must return one value per node, shape ({z.shape[0]},), got {got}.")
     if connected is not None:
         value = torch.where(connected, value, torch.zeros_like(value))
     result = reduced(value, mask, options.reduction)
@@ -248,8 +247,10 @@ def _value(z: Tensor, propagation: Propagation, options: Options, source: Tensor
     return result
 
 
-def _harmless(z: Tensor, propagated: Tensor, connected: Tensor | None, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Feed φ constants at nodes that do not count, so that no NaN of its gradient comes back times 0.
+def _masked_inputs(
+    z: Tensor, propagated: Tensor, connected: Tensor | None, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """Feed φ constants at nodes that do not count, so that a NaN in its gradient is not multiplied by 0.
 
     The two rows differ, and are neither zero nor uniform: norms, cosines and logarithms are smooth there.
     """
@@ -261,5 +262,5 @@ def _harmless(z: Tensor, propagated: Tensor, connected: Tensor | None, mask: Ten
     return torch.where(here, z, ramp), torch.where(here, propagated, 2.0 - ramp)
 
 
-def _wide(z: Tensor) -> Tensor:
+def _at_least_float32(z: Tensor) -> Tensor:
     return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z

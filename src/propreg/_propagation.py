@@ -1,4 +1,4 @@
-"""Â: the normalised adjacency of a graph, made once and applied many times."""
+"""Â: the normalized adjacency of a graph, computed once and applied many times."""
 
 from typing import Any, Literal
 
@@ -15,27 +15,32 @@ BACKENDS = ("auto", "csr", "gather")
 
 
 class Propagation:
-    r"""The normalised adjacency :math:`\hat A` of a graph, as an operator: ``propagation(z)`` is :math:`\hat A z`.
+    r"""The normalized adjacency :math:`\hat A` of a graph, as an operator: ``propagation(z)`` is :math:`\hat A z`.
 
     Edges run source → target and :math:`A_{\text{target},\text{source}}` is the sum of the weights of the edges
-    between the two, so that :math:`(\hat A Z)_i` averages over the edges that come *in*. With
+    from source to target, so that :math:`(\hat A Z)_i` averages over incoming edges. With
     :math:`D_{ii} = \sum_j A_{ij}`,
 
     .. math::
         \hat A_{rw} = D^{-1} A, \qquad \hat A_{sym} = D^{-1/2} A D^{-1/2},
 
-    with 0 wherever a :math:`D_{ii}` is 0. The transpose is kept as well, so a backward pass costs one product too.
-    A propagation is accepted wherever propreg takes an ``edge_index``.
+    with 0 wherever a :math:`D_{ii}` is 0. The transpose is stored too, so a backward pass also costs one product.
+    A Propagation is accepted wherever propreg takes an ``edge_index``.
 
     Args:
         edge_index: The graph: int64 [2, E]; a sparse tensor [N, N] in COO, CSR or CSC layout, which is A itself
             (PyG's ``adj_t``); or PyG's ``EdgeIndex``.
-        num_nodes: The number of nodes; needed where ``edge_index`` does not say it.
-        edge_weight: One weight per edge, not negative; None weighs every edge 1. Gradients flow to it.
-        norm: ``"rw"`` averages over the neighbours, ``"sym"`` is the symmetric normalisation of GCN.
-        add_self_loops: Give each node one loop: of weight 1 where it has none, else the one it has, with its weight; of
-            several the last counts, as in PyG.
-        backend: ``"csr"``, ``"gather"``, or ``"auto"``: the fastest that is right for device and context.
+        num_nodes: The number of nodes; required with an edge index, which does not hold it.
+        edge_weight: One nonnegative weight per edge; None means 1 for every edge. Gradients flow to it.
+        norm: ``"rw"`` averages over the neighbors, ``"sym"`` is the symmetric normalization of GCN.
+        add_self_loops: Give each node one self-loop: a new one of weight 1, or its own with its weight; of several the
+            last counts, as in PyG.
+        degree: D where it is not the row sums of this graph: a subgraph keeps the degrees of the whole graph with
+            ``degree=whole.degree()[nodes]``, and its Â is then the whole graph's Â restricted to these nodes. A
+            self-loop counts in D like any other edge, an added one with weight 1, so take the degrees of a whole graph
+            with the same ``add_self_loops``. One number per node, at least its row sum in this graph; it receives no
+            gradient.
+        backend: ``"csr"``, ``"gather"``, or ``"auto"``: the fastest that is correct for device and context.
         validate: See :func:`propreg.preg`.
 
     Shape:
@@ -49,6 +54,13 @@ class Propagation:
         tensor([[1.],
                 [2.],
                 [1.]])
+
+        The first two nodes as a subgraph, with the degrees 1 and 2 of the whole path:
+
+        >>> edge = torch.tensor([[0, 1], [1, 0]])
+        >>> Propagation(edge, num_nodes=2, degree=propagation.degree()[:2]).to_dense()
+        tensor([[0.0000, 1.0000],
+                [0.5000, 0.0000]])
     """
 
     def __init__(
@@ -59,34 +71,36 @@ class Propagation:
         *,
         norm: Norm = "rw",
         add_self_loops: bool = False,
+        degree: Tensor | None = None,
         backend: Backend = "auto",
         validate: bool | None = None,
     ) -> None:
         _errors.one_of("norm", norm, NORMS)
         _errors.one_of("backend", backend, BACKENDS)
         if not isinstance(add_self_loops, bool):
-            raise TypeError(f"add_self_loops must be True or False, but {add_self_loops!r} came.")
+            raise TypeError(f"add_self_loops must be True or False, got {add_self_loops!r}.")
         self.edge_index, self.edge_weight, self.num_nodes = _edges.unpack(edge_index, num_nodes, edge_weight)
         _edges.check_values(self.edge_index, self.edge_weight, self.num_nodes, validate)
         self.norm: Norm = norm
         self.add_self_loops = add_self_loops
         self.backend: Backend = backend
+        self._given_degree = None if degree is None else self._checked_degree(degree, validate)
         self._csr: _spmm.Csr | None = None
         self._connected: Tensor | None = None
         self._all_connected: bool | None = None
 
     @property
     def device(self) -> torch.device:
-        """Where the graph lies."""
+        """The device of the graph."""
         return self.edge_index.device
 
     @property
     def differentiable(self) -> bool:
-        """Whether the edge weights need a gradient or carry a tangent; then nothing is kept between calls."""
+        """Whether the edge weights require a gradient or carry a tangent; then nothing is cached between calls."""
         weight = self.edge_weight
         if weight is None or weight.requires_grad:
             return weight is not None
-        # Inside torch.func nothing is kept anyway; forward_ad.dual_level() is no transform and looks like plain eager.
+        # Inside torch.func nothing is cached anyway; forward_ad.dual_level() is no transform and looks like eager mode.
         return _errors.plain() and forward_ad.unpack_dual(weight).tangent is not None  # type: ignore[no-untyped-call]
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -100,17 +114,21 @@ class Propagation:
     def __matmul__(self, x: Tensor) -> Tensor:
         return self(x)
 
+    def degree(self) -> Tensor:
+        """The diagonal of D, float64 [N] (float32 on MPS): the row sums of A with its loops, or what was given."""
+        return self._degree(*self._weighted_edges()[::2])
+
     def connected(self) -> Tensor:
         """Which nodes have something to agree with: those whose row of A does not sum to 0. Bool [N]."""
         if self._connected is not None:
             return self._connected
-        connected = self._degree(*self._entries()[::2]) > 0
+        connected = self._row_sums(*self._weighted_edges()[::2]) > 0
         if _errors.lasting() and not self.differentiable:
             self._connected = connected
         return connected
 
     def all_connected(self) -> bool:
-        """Whether :meth:`connected` holds everywhere; False where that is not known beforehand."""
+        """Whether :meth:`connected` holds everywhere; False where that is not known in advance."""
         if not _errors.plain() or self.differentiable:
             return False
         if self._all_connected is None:
@@ -118,9 +136,9 @@ class Propagation:
         return self._all_connected
 
     def build(self, dtype: torch.dtype = torch.float32) -> "Propagation":
-        """Make the matrix for this dtype now rather than on first use, and return the propagation.
+        """Build the matrix for this dtype now rather than on first use, and return the propagation.
 
-        Worth a call before ``torch.func`` transforms: inside one a matrix can be used, but not built.
+        Call it before ``torch.func`` transforms: inside one a matrix can be used, but not built.
         """
         self._matrix(dtype)
         return self
@@ -133,10 +151,27 @@ class Propagation:
         return self._like(self.edge_index.to(device), weight)
 
     def to_dense(self, dtype: torch.dtype | None = None) -> Tensor:
-        """Â as a dense [N, N] matrix, for small graphs and for looking."""
-        row, col, values = self._normalised(dtype or torch.get_default_dtype())
+        """Â as a dense [N, N] matrix, to inspect small graphs."""
+        row, col, values = self.entries(dtype or torch.get_default_dtype())
         dense = values.new_zeros(self.num_nodes, self.num_nodes)
         return dense.index_put((row, col), values, accumulate=True)
+
+    def entries(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values of Â in COO form; a place may be listed more than once, and its values add up."""
+        row, col, weight = self._weighted_edges()
+        degree = self._degree(row, weight)
+        if weight is None:  # 1 / inf is the 0 of a node without edges
+            divisor = torch.where(degree > 0, degree if self.norm == "rw" else degree.sqrt(), torch.inf)
+            values = (1 / divisor).index_select(0, row)
+            return row, col, (values if self.norm == "rw" else values / divisor.index_select(0, col)).to(dtype)
+        safe = torch.where(degree > 0, degree, torch.ones_like(degree))
+        if self.norm == "rw":  # a division, not a product with an inverse: weights may be tiny
+            values = weight / safe.index_select(0, row)
+        else:
+            root = safe.sqrt()
+            values = weight / root.index_select(0, row) / root.index_select(0, col)
+            values = torch.where((degree > 0).index_select(0, col), values, torch.zeros_like(values))
+        return row, col, values.to(dtype)
 
     def __repr__(self) -> str:
         return (
@@ -154,9 +189,28 @@ class Propagation:
             edge_weight,
             norm=self.norm,
             add_self_loops=self.add_self_loops,
+            degree=None if self._given_degree is None else self._given_degree.to(edge_index.device),
             backend=self.backend,
             validate=False,
         )
+
+    def _checked_degree(self, degree: object, validate: bool | None) -> Tensor:
+        if not isinstance(degree, Tensor) or degree.shape != (self.num_nodes,) or degree.is_complex():
+            got = f"shape {tuple(degree.shape)}" if isinstance(degree, Tensor) else f"a {type(degree).__name__}"
+            raise ValueError(f"degree must be a tensor of one number per node, shape ({self.num_nodes},), got {got}.")
+        _errors.same_device("edge_index", self.edge_index, "degree", degree)
+        degree = degree.detach().to(self._exact)
+        if _errors.values_are_checked(validate, degree):
+            row_sums = self._row_sums(*self._weighted_edges()[::2]).detach()
+            bad = (~(degree >= row_sums * (1 - 1e-6)) | degree.isinf()).nonzero().flatten()
+            if len(bad):
+                node = int(bad[0])
+                raise ValueError(
+                    f"degree must be finite and at least the weight of each node's edges in this graph, got "
+                    f"{degree[node]:g} for node {node}, whose edges weigh {row_sums[node]:g}: pass the degrees of the "
+                    "whole graph with the same add_self_loops, whole.degree()[nodes]."
+                )
+        return degree
 
     def _apply(self, x: Tensor, *, transposed: bool) -> Tensor:
         if x.dim() == 0 or x.shape[0] != self.num_nodes:
@@ -174,7 +228,7 @@ class Propagation:
         if how == "csr":
             out = self._matrix(flat.dtype)(flat, transposed)
         else:
-            row, col, values = self._normalised(flat.dtype)
+            row, col, values = self.entries(flat.dtype)
             source, target = (row, col) if transposed else (col, row)
             out = _spmm.gather(flat, target, source, values, self.num_nodes)
         return out.reshape(x.shape)
@@ -187,50 +241,47 @@ class Propagation:
                     f"the CSR matrix in {dtype} cannot be built inside torch.func transforms or torch.compile: "
                     f"call propagation.build({dtype}) before, or use backend='auto'."
                 )
-            row, col, values = self._normalised(dtype)
+            row, col, values = self.entries(dtype)
             csr = csr or _spmm.Csr(row, col, self.num_nodes)
             csr.set_values(values)
             self._csr = csr
         return csr
 
-    def _normalised(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, columns and values of Â. Division, not a product with an inverse: weights may be tiny."""
-        row, col, weight = self._entries()
-        degree = self._degree(row, weight)
-        safe = torch.where(degree > 0, degree, torch.ones_like(degree))
-        if self.norm == "rw":
-            values = weight / safe.index_select(0, row)
-        else:
-            root = safe.sqrt()
-            values = weight / root.index_select(0, row) / root.index_select(0, col)
-            values = torch.where((degree > 0).index_select(0, col), values, torch.zeros_like(values))
-        return row, col, values.to(dtype)
+    def _weighted_edges(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Rows, columns and weights of A with its loops, in float64 where the device has it; None where all are 1.
 
-    def _entries(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Rows, columns and weights of A with its loops, in float64 where the device has it.
-
-        Every node gets an entry for its loop, of weight 0 where it has one already, and so does every loop that is
-        listed again: no shape depends on a value, so that ``torch.compile`` can trace it.
+        Every node gets an entry for its loop, with weight 0 if it already has one, and a loop listed more than once
+        keeps an entry of weight 0: no shape depends on a value, so that ``torch.compile`` can trace it.
         """
         col, row = self.edge_index
-        exact = torch.float32 if self.device.type == "mps" else torch.float64
-        weight = (
-            torch.ones(row.shape, dtype=exact, device=self.device)
-            if self.edge_weight is None
-            else self.edge_weight.to(exact)
-        )
+        weight = None if self.edge_weight is None else self.edge_weight.to(self._exact)
         if not self.add_self_loops:
             return row, col, weight
-        place = torch.arange(row.shape[0], device=self.device)
-        loop = row == col
-        last = torch.full((self.num_nodes,), -1, device=self.device)
-        last = last.scatter_reduce(0, row, torch.where(loop, place, -1), "amax")
-        weight = weight * (~loop | (place == last.index_select(0, row)))
         nodes = torch.arange(self.num_nodes, device=self.device)
-        added = (last < 0).to(exact)
+        loop = row == col
+        if weight is None:
+            if _errors.values_are_checked(None, row) and not bool(loop.any()):
+                return torch.cat([row, nodes]), torch.cat([col, nodes]), None
+            weight = torch.ones(row.shape, dtype=self._exact, device=self.device)
+        number = torch.arange(row.shape[0], device=self.device)
+        last = torch.full((self.num_nodes,), -1, device=self.device)
+        last = last.scatter_reduce(0, row, torch.where(loop, number, -1), "amax")
+        weight = weight * (~loop | (number == last.index_select(0, row)))
+        added = (last < 0).to(self._exact)
         return torch.cat([row, nodes]), torch.cat([col, nodes]), torch.cat([weight, added])
 
-    def _degree(self, row: Tensor, weight: Tensor) -> Tensor:
+    @property
+    def _exact(self) -> torch.dtype:
+        return torch.float32 if self.device.type == "mps" else torch.float64
+
+    def _degree(self, row: Tensor, weight: Tensor | None) -> Tensor:
+        return self._row_sums(row, weight) if self._given_degree is None else self._given_degree
+
+    def _row_sums(self, row: Tensor, weight: Tensor | None) -> Tensor:
+        if weight is None:
+            if _errors.values_are_checked(None, row):
+                return torch.bincount(row, minlength=self.num_nodes).to(self._exact)
+            weight = torch.ones((), dtype=self._exact, device=self.device).expand(row.shape)
         return weight.new_zeros(self.num_nodes).index_add(0, row, weight)
 
 
@@ -243,7 +294,7 @@ def resolve(
     add_self_loops: bool,
     validate: bool | None,
 ) -> Propagation:
-    """The propagation of a graph as it came: made here, or checked against z where it was made before."""
+    """The Propagation of a graph: built here, or checked against z if the caller passed one."""
     if not isinstance(edge_index, Propagation):
         return Propagation(
             edge_index, num_nodes, edge_weight, norm=norm, add_self_loops=add_self_loops, validate=validate
@@ -257,14 +308,14 @@ def resolve(
         )
     if norm not in ("rw", edge_index.norm) or (add_self_loops and not edge_index.add_self_loops):
         raise ValueError(
-            f"norm={norm!r}, add_self_loops={add_self_loops} contradict the {edge_index!r} that came: "
-            "a Propagation carries its own; make it with these, or pass edge_index."
+            f"norm={norm!r}, add_self_loops={add_self_loops} contradict the given {edge_index!r}: "
+            "a Propagation carries its own norm and loops; build it with these, or pass edge_index."
         )
     return edge_index
 
 
 def not_swapped(z: object, edge_index: object) -> None:
-    """Refuse a graph where logits belong and logits where the graph belongs; one alone has a sentence of its own."""
+    """Raise if logits and graph are swapped; each alone in the wrong place has its own error."""
     logits = isinstance(edge_index, Tensor) and edge_index.layout == torch.strided and edge_index.is_floating_point()
     if logits and (isinstance(z, Propagation) or (isinstance(z, Tensor) and _is_graph(z))):
         raise TypeError("z is a graph and edge_index holds logits: swap the two, the logits come first.")

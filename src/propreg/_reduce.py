@@ -1,4 +1,4 @@
-"""From one value per node to the number that is minimised."""
+"""Masks and reductions: from one value per node to the term."""
 
 import torch
 from torch import Tensor
@@ -12,13 +12,13 @@ def selected(mask: Tensor | None, z: Tensor, validate: bool | None) -> Tensor | 
         return None
     nodes = z.shape[0]
     if not isinstance(mask, Tensor):
-        raise TypeError(f"mask must be a bool or int64 tensor, but a {type(mask).__name__} came.")
+        raise TypeError(f"mask must be a bool or int64 tensor, got a {type(mask).__name__}.")
     _errors.same_device("z", z, "mask", mask)
-    looked_at = _errors.values_are_checked(validate, mask)
+    checked = _errors.values_are_checked(validate, mask)
     if mask.dtype == torch.bool:
         if mask.shape != (nodes,):
-            raise ValueError(f"mask must have one entry per row of z, shape ({nodes},), but {tuple(mask.shape)} came.")
-        if looked_at and not bool(mask.any()):
+            raise ValueError(f"mask must have one entry per row of z, shape ({nodes},), got {tuple(mask.shape)}.")
+        if checked and not bool(mask.any()):
             raise ValueError("mask selects no node: the mean over nothing is not defined; leave the term out instead.")
         return mask
     if mask.dtype != torch.int64:
@@ -27,13 +27,13 @@ def selected(mask: Tensor | None, z: Tensor, validate: bool | None) -> Tensor | 
         raise ValueError(f"mask of node numbers must have one dimension, but its shape is {tuple(mask.shape)}.")
     if mask.shape[0] == 0:
         raise ValueError("mask selects no node: the mean over nothing is not defined; leave the term out instead.")
-    if looked_at:
+    if checked:
         _check_numbers(mask, nodes)
     return torch.zeros(nodes, dtype=torch.bool, device=z.device).index_fill(0, mask, True)
 
 
 def reduced(value: Tensor, mask: Tensor | None, reduction: str) -> Tensor:
-    """Mean per counted node, sum, or the values themselves with 0 where a node does not count."""
+    """The mean per counted node, the sum, or the values with 0 where a node does not count."""
     if mask is not None:
         value = torch.where(mask, value, torch.zeros_like(value))
     if reduction == "none":

@@ -25,7 +25,7 @@ def constant(mu: float, epoch: int) -> float:
 def annealed(mu: float, epoch: int) -> float:
     r"""The paper's annealing (Appendix C), :math:`\mu^{1/\text{epoch}}`.
 
-    It starts at μ and rises to 1 **whatever μ is** (only μ = 0 stays 0): μ sets how fast the regulariser
+    It starts at μ and rises to 1 **whatever μ is** (only μ = 0 stays 0): μ sets how fast the regularizer
     arrives, not how strong it ends.
 
     Args:
@@ -38,7 +38,7 @@ def annealed(mu: float, epoch: int) -> float:
     """
     _check(mu, epoch)
     if mu > 1:
-        raise ValueError(f"mu must lie between 0 and 1 for annealed, but {mu} came: mu ** (1/epoch) would fall to 1.")
+        raise ValueError(f"mu must lie between 0 and 1 for annealed, got {mu}: mu ** (1/epoch) would fall to 1.")
     return float(mu ** (1.0 / epoch))
 
 
@@ -65,12 +65,12 @@ def cosine_warmup(mu: float, epoch: int, *, epochs: int) -> float:
 def _progress(mu: float, epoch: int, epochs: int) -> float:
     _check(mu, epoch)
     if not epochs >= 1:
-        raise ValueError(f"epochs must be at least 1, the length of the warm-up, but {epochs} came.")
+        raise ValueError(f"epochs must be at least 1, the length of the warm-up, got {epochs}.")
     return min(epoch / epochs, 1.0)
 
 
 def _check(mu: float, epoch: int) -> None:
     if not (math.isfinite(mu) and mu >= 0):
-        raise ValueError(f"mu must be a finite number of at least 0, but {mu} came.")
+        raise ValueError(f"mu must be a finite number of at least 0, got {mu}.")
     if not epoch >= 1:
-        raise ValueError(f"epoch must be at least 1, but {epoch} came: the paper's epochs count from 1.")
+        raise ValueError(f"epoch must be at least 1, got {epoch}: the paper's epochs count from 1.")

@@ -1,17 +1,17 @@
-"""The statistics that every table and summary uses; NumPy only, exact where that is possible.
+"""The statistics of every table, figure and summary; NumPy only, exact where possible.
 
-Runs come as an array [splits, seeds]. The unit that is resampled is the split, since seeds of one split share its
-nodes; where there is one split, it is the seed.
+Runs are an array [splits, seeds]. The split is the unit that is resampled, since seeds of one split share its nodes;
+where there is one split, it is the seed.
 
-The interval is a percentile bootstrap, which is somewhat narrow where units are few: it can only rearrange the units
-that came. If units were normal, it would cover the truth about 84 times in 100 with five of them, 90 with ten, and
-near 95 only with many. So whoever calls a difference better or worse should ask more than that its interval leaves out
-0: :func:`propreg.study.telling.told` also asks for a small p-value.
+The interval is a percentile bootstrap, which is too narrow when units are few: for normal units it covers the true mean
+about 84 times in 100 with five of them, 90 with ten, and near 95 only with many. :attr:`Difference.verdict`, the one
+rule for better and worse, therefore also requires a small p-value.
 """
 
 import itertools
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 EXACT_UP_TO = 5  # units: 5⁵ = 3,125 resamples are enumerated; with more units this many are drawn:
 RESAMPLES = 10_000
 FLIPS_UP_TO = 16  # units: 2¹⁶ sign flips are enumerated
-SURE = 1 / 16  # p of a sign that may be told: the smallest that the paper's five splits can give
+SIGNIFICANCE = 1 / 16
+"""The largest p-value of a significant difference: the smallest that the paper's five splits can give."""
 Runs = NDArray[np.float64]
+Verdict = Literal["better", "worse", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,10 @@ class Summary:
 
 @dataclass(frozen=True)
 class Difference:
-    """A paired difference on the same splits and seeds, its interval, and how sure its sign is.
+    """A paired difference on the same splits and seeds, with its 95 % interval.
 
-    ``p_value`` is that of a two-sided exact sign-flip test whose unit is the split: with five splits it cannot go below
-    1/16. ``won`` is the share of paired runs with a positive difference.
+    ``p_value`` is from a two-sided exact sign-flip test over splits: with five splits it cannot go below 1/16. ``won``
+    is the share of paired runs with a positive difference.
     """
 
     mean: float
@@ -48,12 +50,26 @@ class Difference:
     p_value: float
     won: float
 
+    @property
+    def verdict(self) -> Verdict:
+        """The sign of a significant difference: its interval excludes 0 and p is at most :data:`SIGNIFICANCE`.
 
-def summarise(runs: Runs) -> Summary:
+        Five splits reach that p-value only where all of them agree, fewer never.
+
+        Example:
+            >>> Difference(1.0, 0.5, 1.5, 2 / 32, 0.9).verdict, Difference(1.0, 0.1, 1.5, 4 / 32, 0.9).verdict
+            ('better', 'inconclusive')
+        """
+        if self.p_value > SIGNIFICANCE:
+            return "inconclusive"
+        return "better" if self.low > 0 else "worse" if self.high < 0 else "inconclusive"
+
+
+def summarize(runs: Runs) -> Summary:
     """Mean, population std and interval of runs [splits, seeds].
 
     Example:
-        >>> summarise(np.array([[1.0, 3.0], [2.0, 2.0]]))
+        >>> summarize(np.array([[1.0, 3.0], [2.0, 2.0]]))
         Summary(mean=2.0, std=0.7071067811865476, low=2.0, high=2.0, runs=4)
     """
     low, high = _interval(_units(runs))
@@ -69,11 +85,21 @@ def paired(first: Runs, second: Runs) -> Difference:
         (2.0, 0.25, 1.0)
     """
     if first.shape != second.shape:
-        raise ValueError(f"paired runs must match: {first.shape} and {second.shape} came.")
+        raise ValueError(f"paired runs must have the same shape, got {first.shape} and {second.shape}.")
     apart = first - second
     units = _units(apart)
     low, high = _interval(units)
     return Difference(float(apart.mean()), low, high, _sign_flip(units), float((apart > 0).mean()))
+
+
+def smallest_p(units: int) -> float:
+    """The smallest p-value that so many splits can give.
+
+    Example:
+        >>> smallest_p(5) == SIGNIFICANCE, smallest_p(4)
+        (True, 0.125)
+    """
+    return 2.0 ** (1 - units)
 
 
 def between_seeds(runs: Runs) -> float:
@@ -89,9 +115,9 @@ def between_seeds(runs: Runs) -> float:
 
 
 def _units(runs: Runs) -> Runs:
-    """Split means, or the runs themselves where there is one split."""
+    """Means of splits, or the runs themselves where there is one split."""
     if runs.ndim != 2 or runs.size == 0:
-        raise ValueError(f"runs must be an array [splits, seeds] with at least one run, but shape {runs.shape} came.")
+        raise ValueError(f"runs must be an array [splits, seeds] with at least one run, got shape {runs.shape}.")
     units: Runs = runs[0] if runs.shape[0] == 1 else runs.mean(axis=1)
     return units
 
@@ -102,7 +128,7 @@ def _interval(units: Runs) -> tuple[float, float]:
 
 @lru_cache(maxsize=1 << 16)
 def _interval_of(raw: bytes) -> tuple[float, float]:
-    """Kept by the units' bytes: a page asks for the same runs in a table, a curve and a figure."""
+    """Cached by the units' bytes: a page shows the same runs in a table, a curve and a figure."""
     units = np.frombuffer(raw)
     low, high = np.quantile(units[_resamples(len(units))].mean(axis=1), [0.025, 0.975])
     return float(low), float(high)
@@ -110,7 +136,7 @@ def _interval_of(raw: bytes) -> tuple[float, float]:
 
 @cache
 def _resamples(count: int) -> NDArray[np.int64]:
-    """Which units each resample takes; kept, since a table asks for the same ones a thousand times."""
+    """The units of each resample; cached, since a table needs the same ones a thousand times."""
     if count <= EXACT_UP_TO:
         return np.array(list(itertools.product(range(count), repeat=count)))
     raw = np.random.Philox(key=count).random_raw(RESAMPLES * count).reshape(RESAMPLES, count)
@@ -118,7 +144,7 @@ def _resamples(count: int) -> NDArray[np.int64]:
 
 
 def _sign_flip(units: Runs) -> float:
-    """The share of sign patterns whose mean is at least as far from 0 as ours."""
+    """The share of sign patterns whose mean is at least as far from 0 as the observed one."""
     count = len(units)
     if count <= FLIPS_UP_TO:
         patterns = (np.arange(2**count)[:, None] >> np.arange(count)) & 1

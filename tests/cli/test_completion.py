@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from propreg.data.catalog import MOLECULE_SETS, NODE_SETS
-from propreg.study.experiment import experiment_names
+from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
+from propreg.study.spec.experiment import experiment_names
 
 PROGRAM = "import sys; sys.argv[0] = 'propreg'; from propreg.cli import main; main()"
 

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
-from propreg.study.exported import write_export
-from propreg.study.runner import reproduce
-from propreg.study.store import Store
+from propreg.store.export import write_export
+from propreg.store.store import Store
+from propreg.study.execute.runner import reproduce
 from study.sweeping import MadeUp, batches
 
 STORE = "propreg-study.sqlite"
@@ -42,7 +42,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             "r/a.sqlite has no run of table1: propreg reproduce table1 --store r/a.sqlite trains them.\n",
         ),
         ("table1", STORE, f"{STORE} has no run of table1: propreg reproduce table1 trains them.\n"),
-        ("fig-tsne", "r", "r has nothing of fig-tsne: propreg tsne -o r/tsne.json.gz trains and records it.\n"),
+        ("fig-tsne", "r", "r has no record of fig-tsne: propreg tsne -o r/tsne.json.gz trains and records it.\n"),
         (
             "fig-depth",
             "r",

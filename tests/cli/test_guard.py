@@ -119,7 +119,7 @@ def test_a_wrong_command_line_is_2(arguments: list[str]) -> None:
 
 def test_the_help_names_the_exit_codes() -> None:
     text = CliRunner().invoke(propreg_app, ["--help"]).stdout
-    for code in ("0 done", "1 it failed", "2 the", "130 interrupted", "141"):
+    for code in ("0 success", "1 failure", "2 wrong", "130 interrupted", "141"):
         assert code in " ".join(text.split())
 
 
@@ -162,6 +162,7 @@ class OutOfMemoryError(RuntimeError):
 @pytest.mark.parametrize(
     ("error", "says"),
     [
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to …"), "There is not enough memory"),
         (OutOfMemoryError("CUDA out of memory. Tried …"), "There is not enough memory"),
         (OSError("no errno"), "propreg failed (OSError: no errno)"),
         (ValueError(""), "propreg failed (ValueError)"),

@@ -17,16 +17,16 @@ from typer.testing import CliRunner
 import propreg
 from communities import communities
 from propreg.cli.app import app
-from propreg.data.own_npz import write_graph
-from propreg.data.pyg import to_data
+from propreg.data.own.npz import write_graph
+from propreg.data.own.pyg import to_data
 from propreg.engine import train_all
-from propreg.fitting.settings import number_of_seeds
-from propreg.running.settings import QUICK as QUICK_RUN
-from propreg.running.settings import THOROUGH, parse_mu
-from propreg.running.source import load_source
+from propreg.fitting.inputs import number_of_seeds
+from propreg.running.plan import QUICK as QUICK_RUN
+from propreg.running.plan import THOROUGH, load_source, parse_mu
 
 QUICK = ["--mu", "0.2,0.5", "--splits", "2", "--seeds", "1", "--max-epochs", "8", "--device", "cpu"]
 GRAPH = communities(nodes=200)
+WRITTEN = ["figures", "index.html", "model.safetensors", "run.json", "runs.csv"]
 
 
 @pytest.fixture
@@ -57,18 +57,18 @@ def test_it_prints_a_table_and_writes_a_folder(graph: str) -> None:
     assert "p = " in done.stdout
     assert f"mu = {record['mu']:g}" in done.stdout
     assert "Written to propreg-run:" in done.stdout
-    assert sorted(p.name for p in folder.iterdir()) == ["figures", "index.html", "model.npz", "run.json", "runs.csv"]
+    assert sorted(p.name for p in folder.iterdir()) == WRITTEN
     assert all(path.suffix == ".svg" for path in (folder / "figures").iterdir())
     assert any((folder / "figures").iterdir())
     assert "<html" in (folder / "index.html").read_text()
     with open(folder / "runs.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == 6
     data = to_data(GRAPH)
-    assert propreg.load_model(folder / "model.npz")(data.x, data.edge_index).shape == (200, 3)
+    assert propreg.load_model(folder / "model.safetensors")(data.x, data.edge_index).shape == (200, 3)
     assert done.stderr == "", "no bar where there is no terminal"
 
 
-def test_what_is_printed_fits_a_terminal_and_has_no_colours(graph: str) -> None:
+def test_what_is_printed_fits_a_terminal_and_has_no_colors(graph: str) -> None:
     done = run("--graph", graph, "--method", "confidence_penalty", *QUICK)
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "\x1b" not in done.output
@@ -104,18 +104,48 @@ def test_a_reader_who_stops_reading_loses_nothing(graph: str) -> None:
         said = process.stderr.read()
     assert (process.returncode, said) == (141, "")
     there = sorted(path.name for path in Path("propreg-run").iterdir())
-    assert there == ["figures", "index.html", "model.npz", "run.json", "runs.csv"]
+    assert there == WRITTEN
 
 
 def test_a_second_run_gets_a_folder_of_its_own(graph: str) -> None:
     run("--graph", graph, *QUICK, "-o", "out")
     before = (Path("out") / "run.json").read_bytes()
     again = run("--graph", graph, *QUICK, "-o", "out", "--model", "mlp")
-    assert "out is there already and was left alone. Written to out-2:" in again.stdout
+    assert "out already exists and was left alone. Written to out-2:" in again.stdout
     assert (Path("out") / "run.json").read_bytes() == before
     over = run("--graph", graph, *QUICK, "-o", "out", "--model", "mlp", "--replace")
     assert "Written to out:" in over.stdout
     assert json.loads((Path("out") / "run.json").read_text())["model"] == "mlp"
+
+
+def test_two_runs_at_the_same_time_have_a_folder_each(graph: str) -> None:
+    quick = [*QUICK[2:], "--no-progress"]
+    command = [sys.executable, "-m", "propreg", "run", "--graph", graph, *quick, "-o", "out", "--mu"]
+    crew = [subprocess.Popen([*command, mu], stdout=subprocess.PIPE, text=True) for mu in ("0.1", "0.9")]
+    printed = [process.communicate(timeout=120)[0] for process in crew]
+    assert [process.returncode for process in crew] == [0, 0]
+    found = {}
+    for text in printed:
+        (folder,) = re.findall(r"Written to (out(?:-2)?):", text)
+        found[folder] = json.loads(Path(folder, "run.json").read_text())["mus"][1]
+        assert f"{found[folder]:g}" in Path(folder, "runs.csv").read_text()
+    assert sorted(found.values()) == [0.1, 0.9]
+    assert sorted(path.name for path in Path.cwd().iterdir()) == [graph, "out", "out-2"]
+
+
+def test_a_replacement_that_cannot_be_written_keeps_the_old_run(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("--graph", graph, *QUICK, "-o", "out")
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+
+    def full(*_: Any) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("propreg.report.run_page", full)
+    done = run("--graph", graph, *QUICK, "-o", "out", "--model", "mlp", "--replace")
+    assert (done.exit_code, done.stderr) == (1, "No space left on device.\n")
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
+    assert "out already exists and was left alone. Written to out-2:" in done.stdout
+    assert json.loads(Path("out-2/run.json").read_text())["model"] == "mlp"
 
 
 def test_a_folder_of_the_users_is_never_replaced(graph: str) -> None:
@@ -129,7 +159,7 @@ def test_a_folder_of_the_users_is_never_replaced(graph: str) -> None:
 
 
 def test_it_says_plainly_that_it_does_not_help_and_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neighbours are of other classes, and features say all: agreeing with neighbours can only hurt."""
+    """Neighbors are of other classes, and features say all: agreeing with neighbors can only hurt."""
     monkeypatch.chdir(tmp_path)
     hostile = communities(nodes=300, same=0.0)
     x = np.asarray(hostile.x) * 0.1
@@ -141,7 +171,7 @@ def test_it_says_plainly_that_it_does_not_help_and_why(tmp_path: Path, monkeypat
     text = " ".join(done.stdout.split())
     assert "P-reg does not help on this graph: no strength did better than the plain model on validation" in text
     assert "0 % of the edges link nodes of the same class (33 % would be chance)" in text
-    assert "mu was picked on 90 validation nodes a split, fewer than 100" in text
+    assert "mu was picked on 90 validation nodes per split, fewer than 100" in text
     assert "Chosen on validation: mu = 0, the plain model." in text
     assert json.loads(Path("propreg-run/run.json").read_text())["mu"] == 0
 
@@ -164,7 +194,7 @@ def test_an_interruption_writes_what_is_finished(graph: str, monkeypatch: pytest
     record = json.loads(Path("propreg-run/run.json").read_text())
     assert record["finished"] is False
     assert Path("propreg-run/index.html").exists()
-    assert Path("propreg-run/model.npz").exists()
+    assert Path("propreg-run/model.safetensors").exists()
 
 
 def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,12 +210,12 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
         (["--dataset", "cors"], 1, "There is no dataset 'cors'. Did you mean 'cora'?"),
         (["--graph", "nowhere"], 1, "nowhere: there is no such file or folder: check the path."),
         (["--dataset", "cora", "--graph", "mine.npz"], 2, "--dataset and --graph name two graphs: give one of them."),
-        (["--mu", "0.2;0.5"], 2, "--mu must be auto, a number or a list like 0.2,0.5, but '0.2;0.5' came."),
-        (["--graph", "mine.npz", "--mu", "-1"], 2, "--mu must hold finite numbers of at least 0, but '-1' came."),
-        (["--graph", "mine.npz", "--mu", "nan"], 2, "--mu must hold finite numbers of at least 0, but 'nan' came."),
+        (["--mu", "0.2;0.5"], 2, "--mu must be auto, a number or a list like 0.2,0.5, got '0.2;0.5'."),
+        (["--graph", "mine.npz", "--mu", "-1"], 2, "--mu must hold finite numbers of at least 0, got '-1'."),
+        (["--graph", "mine.npz", "--mu", "nan"], 2, "--mu must hold finite numbers of at least 0, got 'nan'."),
         (["--graph", "mine.npz", "--mu", "0"], 2, "--mu needs a strength above 0"),
         (["--mu", "2", "--method", "label_smoothing"], 2, "--mu must lie between 0 and 1 for label_smoothing"),
-        (["--device", "tpu"], 2, "--device must be auto, cpu, cuda or one GPU like cuda:0, but 'tpu' came."),
+        (["--device", "tpu"], 2, "--device must be auto, cpu, cuda or one GPU like cuda:0, got 'tpu'."),
         (["--train-per-class", "5"], 2, "--train-per-class is for your own graph: give one with --graph"),
         (["--dataset", "cora", "--val-per-class", "30"], 2, "--val-per-class is for your own graph"),
         (["--directed", "--normalize-features"], 2, "--directed and --normalize-features are for your own graph"),
@@ -229,7 +259,7 @@ def test_a_page_that_cannot_be_made_does_not_lose_the_numbers(graph: str, monkey
     assert done.exit_code == 1
     assert "the page needs Jinja2" in done.stderr
     assert "Written to propreg-run:" in done.stdout
-    assert sorted(p.name for p in Path("propreg-run").iterdir()) == ["model.npz", "run.json", "runs.csv"]
+    assert sorted(p.name for p in Path("propreg-run").iterdir()) == ["model.safetensors", "run.json", "runs.csv"]
 
 
 def test_the_help_names_the_defaults_that_are_used() -> None:
@@ -255,7 +285,7 @@ def test_the_default_is_digits_with_ten_splits(tmp_path: Path) -> None:
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "200", "FORCE_COLOR": ""}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"(It takes .*\n)?", done.stderr)  # which is said where a machine is slow
+    assert re.fullmatch(r"(Time left: .*\n)?", done.stderr)  # which is said where a machine is slow
     assert done.stdout.startswith("digits: 1,797 nodes, 6,309 edges, 64 features, 10 classes; 97 % of the edges")
     assert re.search(r"Training 50 GCNs .* 4 strengths, on\s+10\s+splits, 1 seed", done.stdout, re.DOTALL)
     record = json.loads((tmp_path / "propreg-run" / "run.json").read_text())

@@ -10,14 +10,13 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from propreg.cli.app import app
-from propreg.study.checking import check_store
-from propreg.study.errors import StudyError
-from propreg.study.exported import write_export
-from propreg.study.merging import take_into
-from propreg.study.record import Record
-from propreg.study.results import load_results
-from propreg.study.run import Cell
-from propreg.study.store import Store
+from propreg.store.errors import StudyError
+from propreg.store.export import write_export
+from propreg.store.integrity import check_store
+from propreg.store.merge import take_into
+from propreg.store.results import load_results
+from propreg.store.run import Cell, Record
+from propreg.store.store import Store
 from study.sweeping import batches, fill, made_up
 
 RUNS = batches()[0].runs[:5]
@@ -110,7 +109,7 @@ def test_damage_is_not_handed_on(tmp_path: Path, store: Path, damage: str) -> No
     ):
         said = one_sentence(propreg("store", *command))
         assert f"{store} is damaged, " in said
-        assert f"propreg store check --store {store} names what, and what mends it." in said
+        assert f"propreg store check --store {store} lists what, and the fix." in said
     assert [path.name for path in tmp_path.iterdir()] == ["mine.sqlite"]
 
 

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
-from propreg.study.checking import check_store
-from propreg.study.files import sidecar
-from propreg.study.record import Record
-from propreg.study.store import Store
+from propreg.store.export import sidecar
+from propreg.store.integrity import check_store
+from propreg.store.run import Record
+from propreg.store.store import Store
 from study.sweeping import batches, fill, made_up
 
 RUNS = batches()[0].runs[:3]

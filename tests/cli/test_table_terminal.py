@@ -10,9 +10,9 @@ import termios
 
 import pytest
 
-from propreg.study.exported import write_export
-from propreg.study.runner import reproduce
-from propreg.study.store import Store
+from propreg.store.export import write_export
+from propreg.store.store import Store
+from propreg.study.execute.runner import reproduce
 from study.sweeping import MadeUp, batches
 
 
@@ -54,5 +54,5 @@ def test_a_narrow_terminal_gets_narrow_lines_and_a_pipe_all_columns(command: lis
     environment = {**os.environ, "COLUMNS": "60"}
     piped = subprocess.run(command, capture_output=True, env=environment, check=True).stdout.decode()
     assert max(map(len, piped.splitlines())) > 100
-    tables = piped.partition("\nmean ±")[0]
-    assert on_a_terminal(command, 200).partition("\nmean ±")[0] == tables
+    tables = piped.partition("\nMean ±")[0]
+    assert on_a_terminal(command, 200).partition("\nMean ±")[0] == tables

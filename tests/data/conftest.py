@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from data.server import Site, certificate, serve
-from propreg.data import download
+from propreg.data.benchmarks import download
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyG's own import warns of its use of torch.jit
@@ -23,7 +23,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PROPREG_DATA", raising=False)
     cache = tmp_path / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    monkeypatch.setattr("propreg.data.locate.sys.platform", "linux")
+    monkeypatch.setattr("propreg.data.benchmarks.locate.sys.platform", "linux")
     return cache / "propreg"
 
 

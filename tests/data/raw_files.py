@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from propreg.data.catalog import MoleculeSet, NodeSet, Part
-from propreg.data.digest import digest_edges, digest_features, digest_labels, digest_splits
+from propreg.data.benchmarks.catalog import MoleculeSet, NodeSet, Part
+from propreg.data.benchmarks.molecules import PARTS, Molecules, digest_molecules
+from propreg.data.digests import digest_edges, digest_features, digest_labels, digest_splits
 from propreg.data.edges import undirected
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.data.molecules import PARTS, Molecules, digest_molecules
-from propreg.data.sparse import from_dense
 
 CLASSES = 4
 
 
 def sample_graph(seed: int = 0, *, nodes: int = 640, values: str = "binary", gaps: int = 0) -> Graph:
-    """A small graph with the structure of a Planetoid dataset; the last ``gaps`` inner test nodes are unlabelled."""
+    """A small graph with the structure of a Planetoid dataset; the last ``gaps`` inner test nodes are unlabeled."""
     rng = np.random.default_rng(seed)
     ends = rng.integers(0, nodes, (2, 3 * nodes))
     x = (rng.random((nodes, 30)) < 0.1).astype(np.float32)
@@ -29,19 +29,19 @@ def sample_graph(seed: int = 0, *, nodes: int = 640, values: str = "binary", gap
         x *= rng.random(x.shape, np.float32)
     y = rng.integers(0, CLASSES, nodes)
     y[:CLASSES] = np.arange(CLASSES)
-    unlabelled = np.arange(nodes - 1 - gaps, nodes - 1)  # inside the test range
-    x[unlabelled], y[unlabelled] = 0, 0
+    unlabeled = np.arange(nodes - 1 - gaps, nodes - 1)  # inside the test range
+    x[unlabeled], y[unlabeled] = 0, 0
     train, val, test = (np.zeros(nodes, bool) for _ in range(3))
     train[:16], val[16:516], test[nodes - 60 :] = True, True, True
-    test[unlabelled] = False
-    kept = ~np.isin(ends, unlabelled).any(axis=0)
+    test[unlabeled] = False
+    kept = ~np.isin(ends, unlabeled).any(axis=0)
     edges = undirected(ends[0, kept], ends[1, kept], nodes, "sample")
-    extra = {"unlabelled": unlabelled, "classes": CLASSES}
+    extra = {"unlabeled": unlabeled, "classes": CLASSES}
     return Graph("cora", edges, from_dense(x), y, split=Split(train, val, test), extra=extra)
 
 
 def entry_of(graph: Graph, source: str, **more: Any) -> NodeSet:
-    """A catalogue entry that accepts exactly this graph."""
+    """A catalog entry that accepts exactly this graph."""
     digests = {
         "edges": digest_edges(graph.edge_index),
         "features": digest_features(graph.x),
@@ -49,7 +49,7 @@ def entry_of(graph: Graph, source: str, **more: Any) -> NodeSet:
     }
     if source == "planetoid" and graph.split is not None:
         authors = graph.y.copy()
-        authors[graph.extra["unlabelled"]] = CLASSES - 1
+        authors[graph.extra["unlabeled"]] = CLASSES - 1
         digests |= {"authors_labels": digest_labels(authors), "public_split": digest_splits([graph.split])}
     if splits := more.pop("splits", None):
         digests["official_splits"] = digest_splits(splits)
@@ -126,8 +126,8 @@ def py2_csr(x: SparseFeatures, dtype: str = "<f4") -> bytes:
     return b"cscipy.sparse.csr\ncsr_matrix\n)\x81}(" + state + b"ub"
 
 
-def py2_graph(neighbours: dict[int, list[int]]) -> bytes:
-    items = b"".join(py2_int(k) + b"]q\x05(" + b"".join(map(py2_int, v)) + b"e" for k, v in neighbours.items())
+def py2_graph(neighbors: dict[int, list[int]]) -> bytes:
+    items = b"".join(py2_int(k) + b"]q\x05(" + b"".join(map(py2_int, v)) + b"e" for k, v in neighbors.items())
     return b"ccollections\ndefaultdict\nc__builtin__\nlist\n\x85R(" + items + b"u"
 
 
@@ -157,8 +157,8 @@ def write_planetoid(folder: Path, graph: Graph, *, seed: int = 0, dtype: str = "
     one_hot = np.eye(graph.extra["classes"], dtype=np.int32)[graph.y]
     source, target = graph.edge_index
     bounds = np.searchsorted(source, np.arange(graph.num_nodes + 1))
-    neighbours = {node: target[bounds[node] : bounds[node + 1]].tolist() for node in range(graph.num_nodes)}
-    neighbours[1] = [*neighbours[1], 1, *neighbours[1][:1]]
+    neighbors = {node: target[bounds[node] : bounds[node + 1]].tolist() for node in range(graph.num_nodes)}
+    neighbors[1] = [*neighbors[1], 1, *neighbors[1][:1]]
     index = np.arange(first)
     bodies = {
         "x": py2_csr(rows_of(graph.x, index[:train]), dtype),
@@ -167,7 +167,7 @@ def write_planetoid(folder: Path, graph: Graph, *, seed: int = 0, dtype: str = "
         "y": py2_array(one_hot[:train]),
         "ty": py2_array(one_hot[test]),
         "ally": py2_array(one_hot[:first]),
-        "graph": py2_graph(neighbours),
+        "graph": py2_graph(neighbors),
     }
     for part, body in bodies.items():
         (folder / f"ind.{graph.name}.{part}").write_bytes(py2(body))
@@ -238,7 +238,7 @@ def sample_molecules(seed: int = 0, graphs: int = 12, tasks: int = 3) -> Molecul
 
 
 def molecule_entry(data: Molecules, **more: Any) -> MoleculeSet:
-    """A catalogue entry that accepts exactly these molecules."""
+    """A catalog entry that accepts exactly these molecules."""
     first, second, third = (len(data.split[part]) for part in PARTS)
     return MoleculeSet(
         data.name,

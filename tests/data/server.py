@@ -3,6 +3,7 @@
 import ssl
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,14 +13,19 @@ from pathlib import Path
 
 @dataclass
 class Reply:
-    """What to answer: a body, a status or a redirect; ``cut`` lists after how many bytes the next answers break."""
+    """What to answer: a body, a status or a redirect; ``cut`` lists after how many bytes the next answers break.
+
+    ``raw`` replaces the whole answer; with ``drip`` its bytes are sent one by one, with so many seconds between them.
+    """
 
     body: bytes = b""
     status: int = 200
     location: str = ""
     etag: str = '"v1"'
     ranges: bool = True
-    declared: int | None = None
+    declared: int | str | None = None
+    raw: bytes = b""
+    drip: float = 0.0
     cut: list[int] = field(default_factory=list)
     failures: int = 0
 
@@ -62,6 +68,12 @@ def serve(pem: Path | None) -> Iterator[Site]:
             self._answer(reply, wanted)
 
         def _answer(self, reply: Reply, wanted: str | None) -> None:
+            if reply.raw:
+                for k in range(0, len(reply.raw), 1 if reply.drip else len(reply.raw)):
+                    self.wfile.write(reply.raw[k : k + 1] if reply.drip else reply.raw)
+                    self.wfile.flush()
+                    time.sleep(reply.drip)
+                return
             body, start = reply.body, 0
             if reply.ranges and wanted and self.headers.get("If-Range") == reply.etag:
                 start = int(wanted.removeprefix("bytes=").rstrip("-"))

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 
 from data.raw_files import entry_of, sample_graph
 from propreg.cli.app import app
-from propreg.data import catalog, check
-from propreg.data.catalog import Part
-from propreg.data.stored import write_nodes
+from propreg.data.benchmarks import catalog
+from propreg.data.benchmarks.cache import write_nodes
+from propreg.data.benchmarks.catalog import Part
 
 
 def command(*arguments: str) -> Any:
@@ -94,16 +94,25 @@ def test_verify_refuses_damage_and_goes_on(cora: Path) -> None:
     assert [row.get("nodes") for row in json.loads(result.stdout)] == [None, 1797]
 
 
-def test_verify_names_other_versions(cora: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("published", [True, False])
+def test_verify_refuses_other_versions(cora: Path, monkeypatch: pytest.MonkeyPatch, published: bool) -> None:
     entry = catalog.NODE_SETS["cora"]
-    parts = {**entry.parts, "edges": Part(("0" * 64,), enforced=False)}
+    parts = {**entry.parts, "edges": Part(("0" * 64,), published)}
     monkeypatch.setitem(catalog.NODE_SETS, "cora", replace(entry, parts=parts))
-    monkeypatch.setattr(check, "_warned", set())
     result = command("verify", "cora")
-    assert result.exit_code == 0
-    assert "other version" in result.stdout
-    assert result.stderr.startswith(f"{cora}: the edges of cora")
+    assert result.exit_code == 1
+    assert "refused" in result.stdout
+    assert result.stderr.startswith(f"{cora}: the edges are not those of cora")
     assert result.stderr.count("\n") == 1
+
+
+def test_info_says_which_files_have_no_known_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, *others = catalog.NODE_SETS["cora"].raw
+    raw = (replace(first, sha256="ab" * 32), *(replace(file, sha256=None) for file in others))
+    monkeypatch.setitem(catalog.NODE_SETS, "cora", replace(catalog.NODE_SETS["cora"], raw=raw))
+    lines = command("info", "cora").stdout.splitlines()
+    assert f"source         {first.url}, SHA-256 {'ab' * 32}" in lines
+    assert f"source         {others[0].url}, SHA-256 not known: its content is compared" in lines
 
 
 def test_verify_prints_what_was_asked_for(cora: Path) -> None:
@@ -120,7 +129,7 @@ def test_verify_prints_what_was_asked_for(cora: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [*catalog.NODE_SETS, *catalog.MOLECULE_SETS])
-def test_every_part_is_in_the_catalogue(name: str) -> None:
+def test_every_part_is_in_the_catalog(name: str) -> None:
     entry = catalog.find(name)
     expected = {"edges", "features", "labels", "official_splits"}
     if isinstance(entry, catalog.MoleculeSet):

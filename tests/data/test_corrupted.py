@@ -24,18 +24,23 @@ from data.raw_files import (
     write_ogb,
     write_planetoid,
 )
+from propreg.data.benchmarks.cache import (
+    read_molecules,
+    read_nodes,
+    read_splits,
+    write_molecules,
+    write_nodes,
+    write_splits,
+)
+from propreg.data.benchmarks.gnn_benchmark import read_benchmark
+from propreg.data.benchmarks.masks import read_mask
+from propreg.data.benchmarks.molecules import Molecules
+from propreg.data.benchmarks.ogb import read_ogb
+from propreg.data.benchmarks.planetoid import read_planetoid
+from propreg.data.benchmarks.verify import verify_molecules, verify_nodes, verify_splits
 from propreg.data.errors import DataError
-from propreg.data.gnn_benchmark import read_benchmark
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.data.masks import read_mask
-from propreg.data.molecules import Molecules
-from propreg.data.ogb_raw import read_ogb
-from propreg.data.planetoid import read_planetoid
 from propreg.data.splits import random_split
-from propreg.data.stored import read_nodes, write_nodes
-from propreg.data.stored_molecules import read_molecules, write_molecules
-from propreg.data.stored_splits import read_splits, write_splits
-from propreg.data.verified import verify_molecules, verify_nodes, verify_splits
 
 COPIES = 200
 SLACK = 128 << 10

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,18 +14,21 @@ from torch_geometric.loader import DataLoader
 import propreg
 from data.raw_files import CLASSES, entry_of, molecule_entry, sample_graph, sample_molecules
 from propreg import DataError
-from propreg.data import catalog, check
-from propreg.data.catalog import Part
-from propreg.data.check import DataWarning
-from propreg.data.datasets import load_molecules
+from propreg.data.benchmarks import catalog, verify
+from propreg.data.benchmarks.cache import (
+    read_molecules,
+    read_nodes,
+    read_splits,
+    write_molecules,
+    write_nodes,
+    write_splits,
+)
+from propreg.data.benchmarks.catalog import Part
+from propreg.data.benchmarks.load import load_molecules, load_node_graph
+from propreg.data.benchmarks.locate import cache_folder, search_path
+from propreg.data.benchmarks.molecules import MoleculeDataset
 from propreg.data.graph import SparseFeatures
-from propreg.data.locate import cache_folder, search_path
-from propreg.data.molecule_graphs import MoleculeDataset
-from propreg.data.nodes import load_node_graph
 from propreg.data.splits import official_splits, random_split
-from propreg.data.stored import read_nodes, write_nodes
-from propreg.data.stored_molecules import read_molecules, write_molecules
-from propreg.data.stored_splits import read_splits, write_splits
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_splits_by_number_and_all_together() -> None:
 
 @pytest.mark.usefixtures("cora")
 def test_labels_follow_the_split_unless_told() -> None:
-    nodes = sample_graph(gaps=2).extra["unlabelled"]
+    nodes = sample_graph(gaps=2).extra["unlabeled"]
     assert propreg.load_dataset("cora").y[nodes].tolist() == [0, 0]
     assert propreg.load_dataset("cora", split=0).y[nodes].tolist() == [CLASSES - 1] * 2
     assert propreg.load_dataset("cora", split=0, labels="pyg").y[nodes].tolist() == [0, 0]
@@ -130,7 +132,7 @@ def test_without_a_public_split(nowhere: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_places_are_tried_in_order(cora: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert search_path() == [cora] == [cache_folder()]
     monkeypatch.setenv("PROPREG_DATA", str(tmp_path / "env"))
-    with pytest.raises(DataError, match=r"PROPREG_DATA names .*/env, which is no folder"):
+    with pytest.raises(DataError, match=r"PROPREG_DATA names .*/env, which is not a folder"):
         propreg.load_dataset("cora")
     (tmp_path / "env").mkdir()
     assert search_path(tmp_path / "root") == [tmp_path / "root", tmp_path / "env", cora]
@@ -154,25 +156,50 @@ def test_places_are_tried_in_order(cora: Path, tmp_path: Path, monkeypatch: pyte
 def test_the_cache_is_where_the_system_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, variable: str, expected: str
 ) -> None:
-    monkeypatch.setattr("propreg.data.locate.sys.platform", platform)
+    monkeypatch.setattr("propreg.data.benchmarks.locate.sys.platform", platform)
     monkeypatch.setenv(variable, str(tmp_path))
     assert cache_folder() == tmp_path / expected
 
 
-def test_other_content_of_an_unproven_part_is_taken_with_one_warning(
-    cora: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("published", [True, False])
+@pytest.mark.parametrize("part", ["edges", "features", "labels", "authors_labels", "public_split"])
+@pytest.mark.usefixtures("cora")
+def test_other_content_of_any_part_is_refused(monkeypatch: pytest.MonkeyPatch, part: str, published: bool) -> None:
     entry = catalog.NODE_SETS["cora"]
-    known = replace(entry, parts={**entry.parts, "features": Part(("0" * 64,), enforced=False)})
+    known = replace(entry, parts={**entry.parts, part: Part(("0" * 64,), published)})
     monkeypatch.setitem(catalog.NODE_SETS, "cora", known)
-    monkeypatch.setattr(check, "_warned", set())
-    with pytest.warns(DataWarning, match="features of cora .* not a version that propreg knows"):
-        graph = load_node_graph("cora")
-    assert graph.digests["features"] == entry.parts["features"].accepted[0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    of = "" if published else " of the copy that the recorded results were computed on"
+    with pytest.raises(DataError, match=f"{part.replace('_', ' ')} are not those of cora .*expected 0{{16}}{of}"):
         load_node_graph("cora")
-    assert cora.exists()
+
+
+@pytest.mark.usefixtures("cora")
+def test_a_part_that_is_not_in_the_catalog_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = catalog.NODE_SETS["cora"]
+    parts = {part: known for part, known in entry.parts.items() if part != "public_split"}
+    monkeypatch.setitem(catalog.NODE_SETS, "cora", replace(entry, parts=parts))
+    with pytest.raises(DataError, match="has a public split, which cora does not"):
+        load_node_graph("cora")
+
+
+@pytest.mark.parametrize("name", ["cs", "physics", "computers", "photo"])
+@pytest.mark.parametrize("part", ["labels", "edges", "features"])
+def test_changes_of_the_benchmark_graphs_are_refused(benchmarks: Path, name: str, part: str) -> None:
+    entry = catalog.NODE_SETS[name]
+    graph = read_nodes(benchmarks / f"{entry.file}.npz", name)
+    assert isinstance(graph.x, SparseFeatures)
+    if part == "labels":
+        y = graph.y.copy()
+        one, two = np.flatnonzero(y == 0)[:300], np.flatnonzero(y == 1)[:300]
+        y[one], y[two] = 1, 0
+        changed = replace(graph, y=y)
+    elif part == "edges":
+        changed = replace(graph, edge_index=np.where(graph.edge_index < 2, 1 - graph.edge_index, graph.edge_index))
+    else:
+        changed = replace(graph, x=replace(graph.x, indices=graph.x.indices[::-1].copy()))
+    verify.verify_nodes(graph, entry, "file")
+    with pytest.raises(DataError, match=f"file: the {part} are not those of {name}"):
+        verify.verify_nodes(changed, entry, "file")
 
 
 def test_nodes_round_trip(tmp_path: Path) -> None:
@@ -236,7 +263,7 @@ def test_torch_and_pyg_are_not_needed_for_arrays() -> None:
     code = """
 import sys
 sys.modules["torch"] = sys.modules["torch_geometric"] = sys.modules["scipy"] = None
-from propreg.data.nodes import load_node_graph
+from propreg.data.benchmarks.load import load_node_graph
 print(load_node_graph("digits").num_nodes, "sklearn" in sys.modules)
 """
     assert run(code).strip() == "1797 False"

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import propreg
-from propreg.data import digits as module
-from propreg.data.digits import digits, nearest, read_digits
+from propreg.data.benchmarks import digits as module
+from propreg.data.benchmarks.digits import digits, nearest, read_digits
+from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.errors import DataError
-from propreg.data.nodes import load_node_graph
 from propreg.data.splits import official_splits
 
 
@@ -42,7 +42,7 @@ def brute_force(points: Any, count: int) -> set[tuple[int, int]]:
 
 @given(st.integers(0, 10**6), st.integers(6, 30), st.integers(1, 4))
 @settings(max_examples=30, deadline=None)
-def test_neighbours_are_those_of_the_definition(seed: int, count: int, width: int) -> None:
+def test_neighbors_are_those_of_the_definition(seed: int, count: int, width: int) -> None:
     points = np.random.default_rng(seed).integers(0, 4, (count, width))  # few values: many ties
     edges = nearest(points, 5)
     pairs = list(map(tuple, edges.T.tolist()))

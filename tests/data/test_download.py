@@ -4,16 +4,18 @@ import hashlib
 import os
 import socket
 import ssl
+import time
 from pathlib import Path
 
 import pytest
 
 from data.server import Reply, Site, serve
-from propreg.data import download as module
-from propreg.data._progress import progress_bar
-from propreg.data.catalog import RawFile
-from propreg.data.download import download
+from propreg.console import download_bar
+from propreg.data.benchmarks import download as module
+from propreg.data.benchmarks.catalog import RawFile
+from propreg.data.benchmarks.download import download
 from propreg.data.errors import DataError
+from propreg.store.errors import StudyError
 
 BODY = os.urandom(300_000)
 
@@ -100,7 +102,7 @@ def test_plain_http_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_wrong_digest_is_refused(site: Site, tmp_path: Path) -> None:
-    refused(raw(site, sha256="0" * 64), tmp_path, "SHA-256 .* but 0000000000000000… is the right one")
+    refused(raw(site, sha256="0" * 64), tmp_path, "SHA-256 .*, expected 0000000000000000…: it was changed or damaged")
 
 
 def test_a_file_that_stays_truncated_is_refused(site: Site, tmp_path: Path) -> None:
@@ -109,7 +111,7 @@ def test_a_file_that_stays_truncated_is_refused(site: Site, tmp_path: Path) -> N
 
 
 def test_too_large_a_file_is_refused(site: Site, tmp_path: Path) -> None:
-    refused(raw(site, max_bytes=1000), tmp_path, "300000 bytes, more than the 1000")
+    refused(raw(site, max_bytes=1000), tmp_path, "300000 bytes, more than the limit of 1000")
     assert len(site.seen) == 1
     site.replies["/file"].declared = 900  # it declares less than it sends
     download(raw(site, max_bytes=1000), tmp_path / "file")
@@ -146,12 +148,12 @@ def test_a_server_that_never_answers(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_an_untrusted_certificate_is_refused(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
-    refused(raw(site), tmp_path, "certificate is not to be trusted")
+    refused(raw(site), tmp_path, "certificate is not trusted")
 
 
 def test_a_certificate_of_another_host_is_refused(site: Site, tmp_path: Path) -> None:
     other = site.url.replace("localhost", "127.0.0.1") + "/file"
-    refused(RawFile("file", other), tmp_path, "certificate is not to be trusted")
+    refused(RawFile("file", other), tmp_path, "certificate is not trusted")
 
 
 def test_a_folder_that_is_not_there(site: Site, tmp_path: Path) -> None:
@@ -164,12 +166,88 @@ def test_an_endless_download_is_given_up(site: Site, tmp_path: Path, monkeypatch
     refused(raw(site), tmp_path, "it took more than")
 
 
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        HEAD + b"Content-Length: 900\r\n\r\n" + b"x" * 900,
+        HEAD + b"\r\n" + b"x" * 900,
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\nx\r\n" * 200,
+        HEAD + b"".join(b"X-%d: y\r\n" % k for k in range(90)),
+        b"HTTP/1.1 200 " + b"K" * 900,
+        b"HTTP/1.1 100 Continue\r\n\r\n" * 40,
+        b"HTTP/1.1 302 Found\r\nLocation: /file\r\nX: " + b"y" * 900,
+    ],
+)
+def test_one_byte_at_a_time_is_given_up(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    monkeypatch.setattr(module, "DEADLINE", 0.6)
+    site.replies["/file"] = Reply(raw=answer, drip=0.02)
+    start = time.monotonic()
+    refused(raw(site), tmp_path, "it took more than")
+    assert time.monotonic() - start < 3
+
+
+def test_a_silent_server_is_left_at_the_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DEADLINE", 0.4)
+    with socket.create_server(("localhost", 0)) as silent:
+        url = f"https://localhost:{silent.getsockname()[1]}/file"
+        start = time.monotonic()
+        refused(RawFile("file", url), tmp_path, "it took more than")
+        assert time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize("length", ["\xb2", "-1", "1e3", "0x10", "1_000", "9" * 5000, "9" * 20, "\x1b[2J", "12 13"])
+def test_an_odd_length_is_one_sentence(site: Site, tmp_path: Path, length: str) -> None:
+    site.replies["/file"].declared = length
+    refused(raw(site), tmp_path, "the server declares a length of ")
+
+
+ESCAPES = b"\x1b]0;owned\x07\x1b[2J\x9b31m\x08\x7f"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 404 " + ESCAPES + b"\r\n\r\n",
+        b"HTTP/1.1 503 " + ESCAPES * 2000 + b"\r\n\r\n",
+        ESCAPES + b"\r\n\r\n",
+        b"HTTP/1.1 " + ESCAPES + b"\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: http://" + ESCAPES + b"\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://" + ESCAPES + b"/\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://[\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://localhost:99999999/\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://localhost:" + b"9" * 5000 + b"/\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: https://" + b"a" * 70 + b".\xe9/\r\n\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: " + ESCAPES + b":\r\n\r\n",
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + ESCAPES + b"\r\n",
+        HEAD + b"Content-Length: " + ESCAPES + b"\r\n\r\n",
+        b"HTTP/1.1 206 Partial\r\nContent-Range: " + ESCAPES + b"\r\n\r\n",
+    ],
+)
+def test_no_control_character_of_a_server_is_shown(site: Site, tmp_path: Path, answer: bytes) -> None:
+    site.replies["/file"] = Reply(raw=answer)
+    with pytest.raises(DataError) as caught:
+        download(raw(site), tmp_path / "file")
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("kind", [DataError, StudyError])
+def test_no_control_character_of_a_path_is_shown(kind: type[Exception]) -> None:
+    name = "a\x1b[2J\x9b\n\u202e\udc80.npz"
+    assert str(kind(f"{name}: is damaged.")) == "a?[2J????.npz: is damaged."
+
+
 def test_the_bar_is_for_terminals_only(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress_bar("file") as advance:
+    with download_bar("file") as advance:
         advance(1, 2)
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with progress_bar("file") as advance:
+    with download_bar("file") as advance:
         advance(1, None)
         advance(2, 2)
     assert capfd.readouterr().out == ""

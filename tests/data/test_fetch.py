@@ -28,11 +28,12 @@ from data.raw_files import (
 )
 from data.server import Reply, Site, serve
 from propreg.cli.app import app
-from propreg.data import catalog, fetch
-from propreg.data.catalog import RawFile
-from propreg.data.download import download
+from propreg.data.benchmarks import catalog
+from propreg.data.benchmarks import download as fetch
+from propreg.data.benchmarks.catalog import RawFile
+from propreg.data.benchmarks.download import download
+from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.graph import SparseFeatures
-from propreg.data.nodes import load_node_graph
 from propreg.data.splits import random_split
 
 Publisher = Callable[[str, Path], None]
@@ -40,7 +41,7 @@ Publisher = Callable[[str, Path], None]
 
 @pytest.fixture
 def publish(site: Site, nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Publisher:
-    """Put small datasets of every kind on the server, and addresses on it into the catalogue."""
+    """Put small datasets of every kind on the server, and addresses on it into the catalog."""
     graph, molecules = sample_graph(gaps=2), sample_molecules()
     photo = replace(sample_graph(1), name="photo", split=None)
     splits = [random_split(graph.y, 5, 5, seed) for seed in range(10)]
@@ -122,6 +123,17 @@ def test_files_of_an_interrupted_call_are_used(site: Site, nowhere: Path, monkey
     assert files(nowhere) == ["cora.npz"]
 
 
+@pytest.mark.usefixtures("publish")
+def test_a_file_that_was_there_is_compared_before_it_is_read(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = catalog.NODE_SETS["photo"]
+    known = replace(entry, raw=(replace(entry.raw[0], sha256="0" * 64),))
+    monkeypatch.setitem(catalog.NODE_SETS, "photo", known)
+    (nowhere / "photo-raw").mkdir(parents=True)
+    (nowhere / "photo-raw" / "photo.npz").write_bytes(b"not read")
+    one_sentence(propreg_command("data", "fetch", "photo"), "photo.npz: has SHA-256 ")
+    assert (nowhere / "photo-raw" / "photo.npz").read_bytes() == b"not read", "a user's file stays"
+
+
 def bad_planetoid(folder: Path) -> Path:
     (folder / "bad").write_bytes(HOSTILE_PICKLE)
     return folder / "bad"
@@ -172,12 +184,12 @@ def web_page(folder: Path) -> Path:
         ("cora", "cora_3.mask", bad_planetoid, "names os.system"),
         ("cora", "cora_3.mask", web_page, "its pickle is damaged"),
         ("photo", "photo.npz", bad_benchmark, "column 4000 is out of range"),
-        ("photo", "photo.npz", other_benchmark, "but"),
+        ("photo", "photo.npz", other_benchmark, "got"),
         ("photo", "photo.npz", web_page, "not a whole npz archive"),
         ("molesol", "esol.zip", bomb, "as zip bombs do"),
         ("molesol", "esol.zip", outside, "points outside the archive"),
-        ("molesol", "esol.zip", truncated, "no whole zip archive"),
-        ("molesol", "esol.zip", web_page, "no whole zip archive"),
+        ("molesol", "esol.zip", truncated, "not a whole zip archive"),
+        ("molesol", "esol.zip", web_page, "not a whole zip archive"),
     ],
 )
 def test_bad_files_are_refused_in_one_sentence(
@@ -212,12 +224,12 @@ def test_bad_servers_are_refused_in_one_sentence(
             raw = replace(raw, url=f"https://localhost:{free.getsockname()[1]}/photo.npz")
         message = "Connection refused"
     elif case == "digest":
-        raw, message = replace(raw, sha256="0" * 64), "is the right one"
+        raw, message = replace(raw, sha256="0" * 64), "it was changed or damaged"
     elif case == "truncated":
         site.replies["/photo.npz"].cut = [100] * 4
         message = "the connection broke"
     elif case == "large":
-        raw, message = replace(raw, max_bytes=1000), "more than the 1000"
+        raw, message = replace(raw, max_bytes=1000), "more than the limit of 1000"
     else:
         with serve(None) as plain:
             site.replies["/photo.npz"] = Reply(status=301, location=f"{plain.url}/photo.npz")

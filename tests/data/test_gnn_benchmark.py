@@ -9,10 +9,10 @@ import torch
 from torch_geometric.io import read_npz
 
 from data.raw_files import sample_graph, write_benchmark
+from propreg.data.benchmarks.gnn_benchmark import read_benchmark
 from propreg.data.errors import DataError
-from propreg.data.gnn_benchmark import read_benchmark
 from propreg.data.graph import SparseFeatures
-from propreg.data.pyg import to_data
+from propreg.data.own.pyg import to_data
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -50,15 +50,15 @@ def test_explicit_zeros_and_repeated_places_are_as_pyg_has_them(tmp_path: Path) 
     [
         ({"adj_indices": lambda a: a + 640}, "out of range"),
         ({"attr_indices": lambda a: a - 40}, "out of range"),
-        ({"attr_indices": lambda a: a.astype(np.float64)}, "row of integers"),
+        ({"attr_indices": lambda a: a.astype(np.float64)}, "vector of integers"),
         ({"attr_indptr": lambda a: a[::-1]}, "does not fit|goes down"),
         ({"attr_data": lambda a: a * np.nan}, "NaN or infinite"),
         ({"attr_data": lambda a: a[:-1]}, "values are needed"),
-        ({"attr_shape": lambda _: np.array([2**62, 2**62])}, "cannot be|does not fit"),
-        ({"attr_shape": lambda a: a[:1]}, "no two numbers"),
+        ({"attr_shape": lambda _: np.array([2**62, 2**62])}, "impossible|does not fit"),
+        ({"attr_shape": lambda a: a[:1]}, "does not hold two integers"),
         ({"adj_shape": lambda a: a + 1}, "does not fit"),
         ({"labels": lambda a: a[:-1]}, "do not fit"),
-        ({"labels": lambda a: a - 9}, "no classes"),
+        ({"labels": lambda a: a - 9}, "not classes"),
         ({"labels": lambda a: a.astype(np.float32)}, "do not fit"),
         ({"labels": None}, "no array 'labels'"),
     ],

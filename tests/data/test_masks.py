@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from data.raw_files import Mask, write_mask
+from propreg.data.benchmarks.masks import read_mask
 from propreg.data.errors import DataError
 from propreg.data.graph import Split
-from propreg.data.masks import read_mask
 
 
 def sample(nodes: int = 50) -> Split:
@@ -68,6 +68,16 @@ def test_other_content_is_refused(tmp_path: Path, kind: str) -> None:
         path.write_bytes(pickle.dumps({"a": 1}, 2))
     with pytest.raises(DataError):
         read_mask(path)
+
+
+@pytest.mark.parametrize("nested", [b"]", b"(]t", b")" + b"".join(b"q%ch%c\x86" % (k, k) for k in range(60, 149))])
+def test_no_value_of_a_mask_file_is_hashed(tmp_path: Path, nested: bytes) -> None:
+    write_mask(tmp_path / "a.mask", sample())
+    data = (tmp_path / "a.mask").read_bytes()
+    assert b"ctorch\nBoolStorage\n" in data
+    (tmp_path / "a.mask").write_bytes(data.replace(b"ctorch\nBoolStorage\n", nested))
+    with pytest.raises(DataError):
+        read_mask(tmp_path / "a.mask")
 
 
 def test_code_in_a_mask_file_is_refused(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ print(most() - before)
 @pytest.mark.parametrize(
     ("module", "warm", "load"),
     [
-        ("nodes", "", "load_node_graph('physics', split=0, normalize_features=True)"),
-        ("datasets", "module.load_dataset('digits')", "load_dataset('physics', features='sparse')"),
+        ("benchmarks.load", "", "load_node_graph('physics', split=0, normalize_features=True)"),
+        ("benchmarks.load", "module.load_dataset('digits')", "load_dataset('physics', features='sparse')"),
     ],
 )  # fmt: skip
 def test_sparse_physics_takes_less_than_100_mb(module: str, warm: str, load: str) -> None:

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from damaged_files import SLACK, damaged_npz, peak, rewrite
 from propreg import DataError
-from propreg.data._npy import npy_header, read_npy
-from propreg.data._npz import read_npz, write_npz
+from propreg.data.formats.npz import npy_header, read_npy, read_npz, write_npz
 
 Arrays = dict[str, NDArray[Any]]
 SAMPLE: Arrays = {

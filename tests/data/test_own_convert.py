@@ -11,7 +11,7 @@ typer = pytest.importorskip("typer")
 from typer.testing import CliRunner, Result  # noqa: E402
 
 from propreg.cli.convert import convert  # noqa: E402
-from propreg.data.own import read_graph  # noqa: E402
+from propreg.data.own.load import read_graph  # noqa: E402
 
 app = typer.Typer()
 app.command()(convert)
@@ -47,7 +47,7 @@ def test_json_for_scripts(folder: Path, tmp_path: Path) -> None:
     facts = json.loads(result.stdout)
     assert facts["directed_edges"] == 2
     assert facts["split"] == {"train": 1, "val": 0, "test": 1}
-    assert facts["unlabelled"] == 1
+    assert facts["unlabeled"] == 1
     assert facts["digests"] == read_graph(tmp_path / "mine.npz").digests
 
 

@@ -12,12 +12,12 @@ from damaged_files import SLACK, damaged_npy, damaged_npz, damaged_text, peak, r
 from own_graphs import assert_same
 from plain_csv import PlainGraph, read_plain
 from propreg import DataError
-from propreg.data._edges_csv import read_edges
-from propreg.data._npz import write_npz
+from propreg.data.features import from_dense
+from propreg.data.formats.npz import write_npz
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.data.own import read_graph
-from propreg.data.own_npz import write_graph
-from propreg.data.sparse import from_dense
+from propreg.data.own.edges_csv import read_edges
+from propreg.data.own.load import read_graph
+from propreg.data.own.npz import write_graph
 
 COPIES = 200
 

@@ -9,8 +9,8 @@ import torch
 
 from propreg import DataError, load_graph
 from propreg.data.graph import SparseFeatures
-from propreg.data.own import read_graph
-from propreg.data.pyg import data_class
+from propreg.data.own.load import read_graph
+from propreg.data.own.pyg import data_class
 
 EDGES = torch.tensor([[0, 1, 1], [1, 0, 2]])
 Y = torch.tensor([0, 1, -1])
@@ -89,5 +89,5 @@ def test_a_folder_becomes_data(tmp_path: Path) -> None:
     assert sparse.x.layout == torch.sparse_csr
     assert sparse.edge_index.tolist() == [[0], [1]]
     assert load_graph(sparse).x.layout == torch.strided
-    with pytest.raises(ValueError, match="features must be 'dense' or 'sparse'"):
+    with pytest.raises(ValueError, match="features must be one of 'dense', 'sparse'"):
         load_graph(tmp_path, features="packed")  # type: ignore[arg-type]

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from own_graphs import names
 from propreg import DataError
-from propreg.data._edges_csv import read_edges
-from propreg.data._edges_fast import PlainIds, plain_lines
+from propreg.data.own.edges_csv import PlainIds, plain_lines, read_edges
 
 integers = st.integers(0, 30).map(str)
 weights = st.sampled_from(["0", "1", "0.5", ".5", "5.", "1e3", "2E-4", "+1", "0.1000000000000000055511151231257827"])

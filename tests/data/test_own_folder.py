@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from propreg import DataError
-from propreg.data._npz import write_npz
+from propreg.data.formats.npz import write_npz
 from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.own import read_graph
+from propreg.data.own.load import read_graph
 
 NODES = "id,label,split,f,g\na,x,train,1,0.5\nb,y,val,2,-1e-3\nc,x,test,.5,+3.\nd,,,0,0\n"
 EDGES = "source,target\na,b\nc,b\n"
@@ -119,7 +119,7 @@ NODE_ERRORS = [
     ("id,label,ID\na,x,1\n", r"line 1: two columns are named 'id'"),
     (N3 + "a,x,train,1\nb,x,train\n", r"line 3: has 3 values but the header has 4 columns"),
     (N3 + "a,x,train,1,2\n", r"line 2: has 5 values"),
-    (N3 + '"a\nb",x,,1\n\na,x,,1\n"a",x,,1\n', r"line 6: id 'a' is that of line 5 already"),
+    (N3 + '"a\nb",x,,1\n\na,x,,1\n"a",x,,1\n', r"line 6: id 'a' is also in line 5"),
     (N3 + " ,x,,1\n", r"line 2: id is empty"),
     (
         N3 + "a,x,,1\nb,,train,1\n",
@@ -156,8 +156,8 @@ def test_mistakes_in_nodes(tmp_path: Path, nodes: str | bytes, says: str) -> Non
 EDGE_ERRORS = [
     ("", r"edges\.csv: is empty: its first line must be source,target"),
     ("a,b\nb,c\n", r"line 1: has no column 'source' but 'a', 'b': the first line must be source,target"),
-    ("source,target,colour\na,b,red\n", r"line 1: column 'colour' is not known"),
-    (EDGES + "a,e\n", r"line 4: target 'e' is not an id in nodes\.csv: add the node there, or take the edge out"),
+    ("source,target,color\na,b,red\n", r"line 1: column 'color' is not known"),
+    (EDGES + "a,e\n", r"line 4: target 'e' is not an id in nodes\.csv: add the node there, or delete the edge"),
     (EDGES + "\n\nB,a\n", r"line 6: source 'B' is not an id"),
     (EDGES + "a,\n", r"line 4: target is empty"),
     (EDGES + "a\n", r"line 4: has 1 values but the header has 2 columns"),
@@ -258,7 +258,7 @@ def test_scipy_s_files_are_read(tmp_path: Path) -> None:
     ("x", "says"),
     [
         (np.ones((3, 2)), "has 3 rows but nodes.csv has 2 nodes"),
-        (np.ones(2), r"must be a matrix .* not float64 of shape \(2,\)"),
+        (np.ones(2), r"must be a matrix .* got float64 of shape \(2,\)"),
         (np.array([["a"], ["b"]]), "of numbers"),
         (np.array([[1.0], [np.nan]]), r"row 1, column 0 \(from 0\) is nan"),
         (np.array([[1.0], [1e300]]), r"row 1, column 0 \(from 0\) is 1e\+300, too large for float32"),

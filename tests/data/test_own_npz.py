@@ -8,10 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from propreg import DataError
-from propreg.data._npz import read_npz, write_npz
+from propreg.data.formats.npz import read_npz, write_npz
 from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.own import read_graph
-from propreg.data.own_npz import write_graph
+from propreg.data.own.load import read_graph
+from propreg.data.own.npz import write_graph
 
 EDGES = np.array([[0, 1, 1], [1, 0, 2]])
 PLAIN: dict[str, NDArray[Any]] = {"edge_index": EDGES, "x": np.eye(3), "y": np.array([0, 1, -1])}
@@ -49,10 +49,10 @@ ERRORS: list[tuple[dict[str, NDArray[Any] | None], str]] = [
     ({"y": None}, "has no y: a graph needs edge_index, y and features"),
     ({"x": None}, "needs either x or x_indptr"),
     ({"x_indptr": np.zeros(4, int)}, "needs either x or x_indptr"),
-    ({"colour": np.zeros(3)}, "member 'colour' is not in the format"),
-    ({"format": np.array("propreg-graph-9")}, "has format 'propreg-graph-9' but 'propreg-graph-1' is read"),
-    ({"format": np.array(1)}, "format must be one text, not int64"),
-    ({"sha256": np.array("0" * 64)}, "does not have the SHA-256 that it names"),
+    ({"color": np.zeros(3)}, "member 'color' is not in the format"),
+    ({"format": np.array("propreg-graph-9")}, "has format 'propreg-graph-9' but only 'propreg-graph-1' is read"),
+    ({"format": np.array(1)}, "format must be one text, got int64"),
+    ({"sha256": np.array("0" * 64)}, "does not have the SHA-256 that it declares"),
     ({"edge_index": EDGES.T}, r"edge_index has shape \(3, 2\): it must be \[2, edges\]"),
     ({"edge_index": EDGES.astype(float)}, "node numbers must be integers"),
     ({"edge_index": EDGES + 1}, "node 3 is out of range for 3 nodes"),
@@ -67,14 +67,14 @@ ERRORS: list[tuple[dict[str, NDArray[Any] | None], str]] = [
     ),
     ({"class_names": np.array(["a", "a"])}, "class_names holds 'a' twice"),
     ({"class_names": np.array(["a", ""])}, "class_names holds ''"),
-    ({"class_names": np.array(3)}, "class_names must be a row of texts"),
+    ({"class_names": np.array(3)}, "class_names must be a vector of texts"),
     ({"node_ids": np.array(["a", "b"])}, "has 2 node_ids for 3 nodes"),
-    ({"node_ids": np.array([1, 2, 3])}, "node_ids must be a row of texts, not int64"),
-    ({"edge_weight": np.ones(2)}, "give one number for each of the 3 edges"),
+    ({"node_ids": np.array([1, 2, 3])}, "node_ids must be a vector of texts, got int64"),
+    ({"edge_weight": np.ones(2)}, "one number for each of the 3 edges"),
     ({"edge_weight": np.array([1, -1, 1])}, "edge_weight of edge 1 is -1: weights must be finite and not negative"),
     ({"edge_weight": np.array([1, 1, np.nan])}, "edge_weight of edge 2 is nan"),
     ({"edge_weight": np.array([1, 1, 1e300])}, r"edge_weight of edge 2 is 1e\+300"),
-    ({"train_mask": np.array([1, 0, 0])}, r"train_mask has type int64 and shape \(3,\): it must be bool \[3\]"),
+    ({"train_mask": np.array([1, 0, 0])}, r"train_mask must be bool \[3\], a mask over the nodes, got int64 \[3\]"),
     ({"val_mask": np.ones((3, 2), bool)}, "of several splits, pick one"),
     ({"train_mask": MASK, "test_mask": MASK}, "node 0 is in two of the masks"),
     ({"test_mask": ~MASK}, r"node 2 is in test_mask but has no label \(y = −1\): give it a label"),
@@ -97,7 +97,7 @@ def test_mistakes_are_named(tmp_path: Path, change: dict[str, NDArray[Any] | Non
         ({"x_shape": np.array([3])}, "x_shape must be two integers"),
         ({"x_shape": np.array([4, 2])}, "indptr does not fit 4 rows"),
         ({"x_shape": np.array([3, 1])}, "column 1 is out of range"),
-        ({"x_indptr": np.array([0, 2, 1, 3])}, "indptr goes down"),
+        ({"x_indptr": np.array([0, 2, 1, 3])}, "indptr decreases"),
         ({"x_values": np.ones(2)}, "3 values are needed"),
         ({"x_values": np.array([1, np.nan, 1])}, "NaN"),
     ],

@@ -8,12 +8,12 @@ import torch
 from torch_geometric.io import read_planetoid_data
 
 from data.raw_files import py2, py2_array, py2_csr, py2_graph, py2_int, sample_graph, write_planetoid
-from propreg.data._inert_pickle import load_pickle
+from propreg.data.benchmarks.planetoid import read_planetoid
 from propreg.data.edges import undirected
 from propreg.data.errors import DataError
+from propreg.data.formats.pickles import load_pickle
 from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.planetoid import read_planetoid
-from propreg.data.pyg import to_data
+from propreg.data.own.pyg import to_data
 
 
 def same_as_pyg(graph: Graph, folder: Path, prefix: str) -> None:
@@ -39,8 +39,8 @@ def test_nodes_missing_from_the_test_index_are_kept_as_empty_rows(tmp_path: Path
     write_planetoid(tmp_path, graph)
     read = read_planetoid(tmp_path, "citeseer")
     same_as_pyg(read, tmp_path, "citeseer")
-    assert read.extra["unlabelled"].tolist() == sample.extra["unlabelled"].tolist()
-    assert read.y[read.extra["unlabelled"]].tolist() == [0, 0, 0]
+    assert read.extra["unlabeled"].tolist() == sample.extra["unlabeled"].tolist()
+    assert read.y[read.extra["unlabeled"]].tolist() == [0, 0, 0]
 
 
 def test_features_stay_sparse(tmp_path: Path) -> None:
@@ -108,6 +108,62 @@ def test_an_odd_pickle_is_refused(case: str) -> None:
         load_pickle(ODD[case], "file", lambda *_: False)
 
 
+SHARED = b")" + b"".join(b"q%ch%c\x86" % (k, k) for k in range(1, 90))  # pairs of pairs …: 2^89 of them, once unfolded
+
+
+def test_it_is_small() -> None:
+    assert len(py2(SHARED)) < 460
+
+
+DEEP = {
+    "shared tuples": SHARED,
+    "lists": b"]" * 99 + b"a" * 98,
+    "tuples": b")" + b"\x85" * 2_000,
+    "calls": b")" + b"cnumpy\ndtype\nq\x01" + b")R" + b"\x85" * 99,
+    "states": b"".join(b"cnumpy\ndtype\n)R" for _ in range(99)) + b"b" * 98,
+    "dictionaries": b"}K\x01" * 99 + b"N" + b"s" * 99,
+    "a list in itself": b"]q\x01h\x01a",
+    "a list in a tuple in it": b"]q\x01h\x01\x85a",
+    "an object as its own state": b"cnumpy\ndtype\n)Rq\x01h\x01b",
+    "a wide list many times": b"(" + b"N" * 2_000 + b"lq\x01(" + b"h\x01" * 2_000 + b"t",
+    "a list changed in its holder": b"]q\x01\x85h\x01Na",
+    "references": b"N" + b"Q" * 99,
+}
+
+
+@pytest.mark.parametrize("case", DEEP)
+def test_what_unfolds_without_end_is_refused(case: str) -> None:
+    with pytest.raises(DataError):
+        load_pickle(py2(DEEP[case]), "file", lambda *_: True)
+
+
+@pytest.mark.parametrize("part", ["allx", "ally", "graph"])
+@pytest.mark.parametrize("case", DEEP)
+def test_what_unfolds_without_end_is_no_dataset(tmp_path: Path, case: str, part: str) -> None:
+    write_planetoid(tmp_path, sample_graph())
+    (tmp_path / f"ind.cora.{part}").write_bytes(py2(DEEP[case]))
+    with pytest.raises(DataError) as caught:
+        read_planetoid(tmp_path, "cora")
+    assert len(str(caught.value)) < 400
+
+
+def test_shared_values_are_read() -> None:
+    value, _ = load_pickle(py2(b"(K\x01K\x02lq\x01h\x01h\x01\x87"), "file", lambda *_: False)
+    assert value == ([1, 2], [1, 2], [1, 2])
+
+
+@pytest.mark.parametrize("shape", [SHARED, b"(" + b"K\x01" * 500 + b"t"])
+def test_a_shape_is_not_printed(tmp_path: Path, shape: bytes) -> None:
+    write_planetoid(tmp_path, sample_graph())
+    body = py2_array(np.zeros((2, 4), np.int32))
+    assert b"(K\x02K\x04t" in body
+    (tmp_path / "ind.cora.ally").write_bytes(py2(body.replace(b"(K\x02K\x04t", shape)))
+    with pytest.raises(DataError) as caught:
+        read_planetoid(tmp_path, "cora")
+    assert len(str(caught.value)) < 400
+    assert "1, 1" not in str(caught.value)
+
+
 def test_a_memo_index_of_four_billion_costs_nothing() -> None:
     assert load_pickle(py2(b"Nr\xff\xff\xff\xff"), "file", lambda *_: False)[0] is None
 
@@ -133,13 +189,13 @@ def big(shape: tuple[int, ...]) -> bytes:
         ("ally", py2_array(np.full((580, 4), 2, np.int32)), "zeros and ones"),
         ("ally", py2_array(np.zeros((5, 4), np.int32)), "do not fit together"),
         ("ally", py2_array(np.ones((580, 4), np.int32)), "two classes"),
-        ("ally", py2_graph({}), "something else than the array"),
+        ("ally", py2_graph({}), "does not hold an array"),
         ("ally", py2_array(np.zeros((2, 4), np.int32)).replace(b"\x02i4", b"\x02O8"), "plain numbers"),
-        ("allx", py2_array(np.zeros((2, 4), np.int32)), "something else than the sparse matrix"),
-        ("graph", py2_array(np.zeros((2, 4), np.int32)), "no table of neighbours"),
+        ("allx", py2_array(np.zeros((2, 4), np.int32)), "does not hold a sparse matrix"),
+        ("graph", py2_array(np.zeros((2, 4), np.int32)), "not a table of neighbors"),
         ("graph", py2_graph({0: [1], 1: [0], 2: [9999]}), "out of range"),
         ("graph", py2_graph({0: [1]}), "one direction only"),
-        ("graph", py2(b"}")[2:-1] + b"K\x01K\x02s", "no table of neighbours"),
+        ("graph", py2(b"}")[2:-1] + b"K\x01K\x02s", "not a table of neighbors"),
     ],
 )
 def test_wrong_content_is_refused(tmp_path: Path, part: str, body: bytes, message: str) -> None:
@@ -156,7 +212,7 @@ def test_wrong_content_is_refused(tmp_path: Path, part: str, body: bytes, messag
         ([0, -1], [0, 2], "column -1 is out of range"),
         ([0, 1], [0, 3], "does not fit"),
         ([0, 1], [1, 2], "does not fit"),
-        ([0, 1], [0, 5, 2], "indptr goes down"),
+        ([0, 1], [0, 5, 2], "indptr decreases"),
     ],
 )
 def test_csr_arrays_that_do_not_fit_are_refused(

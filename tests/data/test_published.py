@@ -10,18 +10,17 @@ from torch_geometric.io import read_npz, read_planetoid_data
 
 import propreg
 from data.raw_files import ogb_tables, write_benchmark, write_mask, write_ogb, write_planetoid
-from propreg.data.catalog import NODE_SETS
-from propreg.data.datasets import load_molecules
-from propreg.data.digest import digest_splits
+from propreg.data.benchmarks.catalog import NODE_SETS
+from propreg.data.benchmarks.load import load_molecules, load_node_graph, read_entry
+from propreg.data.benchmarks.masks import read_mask
+from propreg.data.benchmarks.molecules import digest_molecules
+from propreg.data.benchmarks.ogb import read_ogb
+from propreg.data.benchmarks.planetoid import read_planetoid
+from propreg.data.benchmarks.verify import verify_nodes
+from propreg.data.describe import homophily, isolated
+from propreg.data.digests import digest_splits
 from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.masks import read_mask
-from propreg.data.molecules import digest_molecules
-from propreg.data.nodes import load_node_graph, read_entry
-from propreg.data.ogb_raw import read_ogb
-from propreg.data.planetoid import read_planetoid
 from propreg.data.splits import grow_train, official_splits
-from propreg.data.stats import homophily, isolated
-from propreg.data.verified import verify_nodes
 
 pytestmark = pytest.mark.usefixtures("benchmarks")
 
@@ -126,7 +125,7 @@ def test_official_splits_have_20_and_30_per_class(name: str, tmp_path: Path) -> 
 
 def test_citeseer_labels_of_the_fifteen() -> None:
     entry = NODE_SETS["citeseer"]
-    nodes = read_entry(entry).extra["unlabelled"]
+    nodes = read_entry(entry).extra["unlabeled"]
     assert len(nodes) == 15
 
     def labels(**options: object) -> set[int]:
@@ -165,7 +164,7 @@ def test_sparse_features_are_the_dense_ones(name: str) -> None:
     assert torch.equal(sparse.to_dense(), propreg.load_dataset(name).x)
 
 
-def test_row_normalisation_is_the_official_one() -> None:
+def test_row_normalization_is_the_official_one() -> None:
     x = propreg.load_dataset("photo").x
     expected = x / x.sum(dim=1, keepdim=True).clamp(min=1)
     assert torch.allclose(propreg.load_dataset("photo", normalize_features=True).x, expected, atol=1e-7)

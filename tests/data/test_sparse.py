@@ -9,19 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
-from propreg.data.digest import (
-    combined,
+from propreg.data import edges as edges_module
+from propreg.data.describe import components, homophily, isolated
+from propreg.data.digests import (
     digest_arrays,
     digest_edges,
     digest_features,
     digest_labels,
     digest_splits,
+    join_digests,
 )
-from propreg.data.edges import undirected
+from propreg.data.edges import sort_keys, undirected
 from propreg.data.errors import DataError
+from propreg.data.features import canonical, checked_csr, from_dense, is_canonical
 from propreg.data.graph import SparseFeatures, Split
-from propreg.data.sparse import canonical, checked_csr, from_dense, is_canonical
-from propreg.data.stats import components, homophily, isolated
 
 thorough = settings(max_examples=60, deadline=None)
 
@@ -61,7 +62,7 @@ def test_one_matrix_has_one_digest(x: SparseFeatures) -> None:
 
 @given(messy())
 @thorough
-def test_row_normalisation_is_the_official_one(x: SparseFeatures) -> None:
+def test_row_normalization_is_the_official_one(x: SparseFeatures) -> None:
     full = np.abs(dense(x))
     expected = full / np.maximum(full.sum(axis=1, keepdims=True), 1)
     assert np.allclose(from_dense(full).row_normalized().to_dense(), expected)
@@ -70,15 +71,15 @@ def test_row_normalisation_is_the_official_one(x: SparseFeatures) -> None:
 def test_checked_csr_refuses_what_is_no_matrix() -> None:
     good = (np.array([0, 1]), np.array([0]), np.array([1.0]))
     for changed, message in (
-        ((np.array([0.0, 1.0]), *good[1:]), "row of integers"),
-        ((np.array([[0, 1]]), *good[1:]), "row of integers"),
-        ((*good[:2], np.array(["a"])), "of type"),
+        ((np.array([0.0, 1.0]), *good[1:]), "vector of integers"),
+        ((np.array([[0, 1]]), *good[1:]), "vector of integers"),
+        ((*good[:2], np.array(["a"])), "are needed, got"),
         ((*good[:2], np.array([np.inf])), "NaN or infinite"),
         ((*good[:2], np.array([1e300])), "too large for float32"),
     ):
         with pytest.raises(DataError, match=message):
             checked_csr(*changed, (1, 1), "x")
-    with pytest.raises(DataError, match="cannot be"):
+    with pytest.raises(DataError, match="impossible"):
         checked_csr(*good, (1, 2**40), "x")
 
 
@@ -88,6 +89,19 @@ def edge_lists(draw: st.DrawFn) -> tuple[Any, int]:
     count = draw(st.integers(0, 20))
     ends = st.lists(st.integers(0, nodes - 1), min_size=count, max_size=count)
     return np.array([draw(ends), draw(ends)], np.int64).reshape(2, count), nodes
+
+
+@thorough
+@given(
+    keys=st.lists(st.integers(-5, 40) | st.integers(0, 2**62), max_size=60),
+    threads=st.integers(1, 5),
+    block=st.integers(1, 30),
+)
+def test_sorting_in_threads_is_sorting(keys: list[int], threads: int, block: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("_MANY", 1), ("_BLOCK", block), ("cores", lambda: threads)):
+            patch.setattr(edges_module, name, value)
+        assert sort_keys(np.array(keys, np.int64)).tolist() == sorted(keys)
 
 
 @given(edge_lists())
@@ -133,7 +147,7 @@ def test_digests_depend_on_content_alone() -> None:
     assert digest_features(np.zeros((2, 3))) != digest_features(np.zeros((3, 2)))
     mask = np.array([True, False])
     assert digest_splits([Split(mask, ~mask, mask)]) != digest_splits([Split(~mask, mask, mask)])
-    assert combined({"a": "1"}) != combined({"b": "1"})
+    assert join_digests({"a": "1"}) != join_digests({"b": "1"})
 
 
 def test_digests_are_pinned() -> None:

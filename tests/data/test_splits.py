@@ -125,7 +125,7 @@ def test_growing_per_class() -> None:
 
 def test_growing_beyond_what_is_free_is_refused() -> None:
     base = random_split(Y, 5, 10)
-    with pytest.raises(DataError, match="only 15 labelled nodes"):
+    with pytest.raises(DataError, match="only 15 labeled nodes"):
         grow_train(base, Y, total=16)
     with pytest.raises(DataError, match="class 0 has only 5 nodes"):
         grow_train(base, Y, per_class=6)
@@ -133,7 +133,7 @@ def test_growing_beyond_what_is_free_is_refused() -> None:
         grow_train(base, Y)
     with pytest.raises(ValueError, match="exactly one"):
         grow_train(base, Y, total=1, per_class=1)
-    with pytest.raises(ValueError, match="those of one graph"):
+    with pytest.raises(ValueError, match="labels and split of one graph"):
         grow_train(base, Y[:-1], total=1)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from propreg.study.results import Results, load_results
+from propreg.store.results import Results, load_results
 
 ROOT = Path(__file__).parents[2]
 

@@ -55,7 +55,7 @@ def top_options() -> set[str]:
 def test_parse_refuses_what_does_not_exist() -> None:
     assert parse(["store", "check"]) == "check"
     for wrong in (["table", "table1", "--nonesuch"], ["nonesuch"], ["store", "nonesuch"], ["run", "--model", "cnn"]):
-        with pytest.raises(Exception, match=r"(?i)no such|not one of|invalid"):
+        with pytest.raises(Exception, match=r"(?i)no such|not one of|must be one of|invalid"):
             parse(wrong)
 
 

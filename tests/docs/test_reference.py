@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import propreg
 import propreg.engine
 from building.commands import exit_codes, reference, walk
+from building.reference import directive, entry, summary
 from propreg.cli import guard
 from propreg.cli.app import app
 
@@ -18,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_public_name_is_in_the_reference(texts: dict[str, str]) -> None:
-    found = set(re.findall(r"^\.\. auto(?:function|class|exception):: (\S+)$", texts["api.md"], re.M))
+    found = set(re.findall(r"^<!-- begin: api (\S+)", texts["api.md"], re.M))
     public = {f"propreg.{name}" for name in propreg.__all__ if name != "__version__"}
     public |= {f"propreg.engine.{name}" for name in propreg.engine.__all__}
     assert public <= found
@@ -46,6 +47,36 @@ def test_options_are_code_wherever_they_stand() -> None:
     assert "| `-o`, `--output` |" in reference()
 
 
+def test_an_entry_is_a_signature_a_sentence_and_its_members() -> None:
+    text = entry("api propreg.PReg preset forward")
+    assert text.startswith("```py\npropreg.PReg(\n    phi='cross_entropy', norm='rw', add_self_loops=False, *,")
+    assert "\n- `.preset(name, **changes)`: " in text
+    assert "propreg.FitResult(" not in entry("api propreg.FitResult plain")
+    assert directive("api propreg.FitResult plain at").splitlines()[1:-1] == [
+        ".. autoclass:: propreg.FitResult",
+        "   :members: plain, at",
+        "   :exclude-members: __init__, __new__",
+    ]
+    assert ".. autoexception:: propreg.DataError" in directive("api propreg.DataError")
+    assert ":no-members:" in directive("api propreg.data.own.npz")
+
+
+def test_docstrings_become_markdown() -> None:
+    def thing() -> None:
+        """The ``x`` of `a page <https://example.org>`_, see :func:`~propreg.preg`, with :math:`a_b`,
+
+        .. math::
+
+            a + b
+
+        in words.
+        """
+
+    assert summary(thing) == (
+        "The `x` of [a page](https://example.org), see `propreg.preg`, with $a_b$,\n\n$$\na + b\n$$"
+    )
+
+
 def test_exit_codes_are_those_of_the_program() -> None:
     codes = [int(code) for code in re.findall(r"^\| (\d+) \|", exit_codes(), re.M)]
     assert codes == [0, guard.FAILED, 2, guard.INTERRUPTED, guard.UNREAD]
@@ -71,9 +102,9 @@ def test_the_citation_is_that_of_the_citation_file(texts: dict[str, str]) -> Non
 
 @pytest.mark.parametrize("page", ["choosing-mu.md", "tutorial.md"])
 def test_the_grid_of_auto_is_the_one_described(page: str, texts: dict[str, str]) -> None:
-    from propreg.fitting.methods import METHODS
+    from propreg.engine.regularizers import REGULARIZERS
 
-    grid = METHODS["preg"].grid
+    grid = REGULARIZERS["preg"].grid
     if page == "choosing-mu.md":
         assert grid[:3] == (0.05, 0.1, 0.2)
         assert grid[-1] == 1.0

@@ -10,8 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from building.keyboard import reachable
-from building.signatures import with_lists
+from building.site import CONTENTS, for_sphinx, reachable, with_lists
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,8 +41,8 @@ class Page(HTMLParser):
 
 
 def build(target: Path) -> Path:
-    """As ``make docs`` does it, without running the pages' blocks: other tests do."""
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-D", "show_outputs=0", "-b", "html"]
+    """As ``make docs`` does it."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-E", "-q", "-b", "html"]
     folders = ["-d", str(target / "trees"), str(ROOT / "docs"), str(target / "html")]
     calm = {**os.environ, "PYTHONWARNINGS": "default"}  # Python's, which are not Sphinx's
     done = subprocess.run([*command, *folders], capture_output=True, text=True, env=calm, check=False)
@@ -97,11 +96,24 @@ def test_parameters_below_one_another_are_a_list() -> None:
 
 def test_what_may_scroll_takes_the_focus_and_has_a_name() -> None:
     assert reachable("<pre>x</pre>") == '<pre tabindex="0">x</pre>'
-    assert reachable('<div class="picture docutils">') == (
-        '<div tabindex="0" role="group" aria-label="picture" class="picture docutils">'
+    assert reachable('<p><img alt="x" src="x.svg" /></p>') == (
+        '<div tabindex="0" role="group" aria-label="picture" class="picture"><img alt="x" src="x.svg" /></div>'
     )
     assert 'aria-label="table"' in reachable('<div class="table-wrapper colwidths-auto">')
-    assert reachable('<div class="pictures">') == '<div class="pictures">'
+    assert reachable('<div class="table-wrappers">') == '<div class="table-wrappers">'
+
+
+def test_pages_are_plain_and_sphinx_sees_directives(texts: dict[str, str]) -> None:
+    """A forge shows a directive, a substitution or a comment in MyST's syntax as it is written."""
+    for name, text in texts.items():
+        assert not re.search(r"^(```\{|:::|%|\{\{)", text, re.M), name
+        assert "{{" not in text, name
+    assert set(CONTENTS) | {"index"} == {Path(name).stem for name in texts}
+    assert "```{toctree}" in for_sphinx("index", texts["index.md"])
+    assert ".. autofunction:: propreg.preg\n" in for_sphinx("api", texts["api.md"])
+    shown = for_sphinx("tutorial", texts["tutorial.md"])
+    assert "`````{code-block} text\n:class: printed\n" in shown
+    assert "begin: output" not in shown
 
 
 def test_the_makefile_builds_it_with_warnings_as_errors() -> None:

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from propreg import doctor as examination
 from propreg.cli.app import app
-from propreg.data import catalog
-from propreg.doctor import devices, examine, packages
-from propreg.doctor.devices import Devices, Gpu, probe_devices
-from propreg.doctor.packages import Package, numbers
+from propreg.data.benchmarks import catalog
+from propreg.doctor import Devices, Gpu, Package, numbers, probe_devices
 
 
 @pytest.fixture
@@ -23,7 +22,7 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine without data."""
     monkeypatch.delenv("PROPREG_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("propreg.data.locate.sys.platform", "linux")
+    monkeypatch.setattr("propreg.data.benchmarks.locate.sys.platform", "linux")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "cache" / "propreg"
 
@@ -41,7 +40,7 @@ def test_a_healthy_machine_without_data() -> None:
     assert "cora             not on disk" in done.stdout
     assert "Hint: 12 datasets are not on disk" in done.stdout
     assert "\n  propreg data fetch\n" in done.stdout, "without names it fetches all"
-    assert done.stdout.endswith("Everything that propreg needs is here.\n")
+    assert done.stdout.endswith("Everything that propreg needs is installed.\n")
 
 
 def test_data_that_is_there_is_named_with_its_place(nowhere: Path) -> None:
@@ -73,16 +72,16 @@ def test_a_data_folder_that_is_not_there_is_a_problem(monkeypatch: pytest.Monkey
     monkeypatch.setenv("PROPREG_DATA", "/no/such/folder")
     done = doctor()
     assert done.exit_code == 1
-    assert "Problem: PROPREG_DATA names /no/such/folder, which is no folder" in done.stdout
+    assert "Problem: PROPREG_DATA names /no/such/folder, which is not a folder" in done.stdout
     assert "unset PROPREG_DATA" in done.stdout
     assert "Everything" not in done.stdout
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_packages_that_are_missing_or_old_are_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = packages._version
+    real = examination._version
     fake = {"torch_geometric": None, "rich": "1.2"}
-    monkeypatch.setattr(packages, "_version", lambda name: fake.get(name, real(name)))
+    monkeypatch.setattr(examination, "_version", lambda name: fake.get(name, real(name)))
     done = doctor()
     assert done.exit_code == 1
     assert "Problem: torch_geometric is missing, rich 1.2 is older than 13." in done.stdout
@@ -98,8 +97,8 @@ def test_every_package_of_the_all_extra_is_looked_at() -> None:
         line for line in lines if "extra ==" not in line or re.search(r"extra == .all.", line)
     ]  # not dev, not docs
     wanted = {line.split(">")[0].split(";")[0].strip() for line in users}
-    assert {packages._plain(name) for name in wanted} == {packages._plain(name) for name in packages.PURPOSES}
-    assert all(package.least for package in packages.packages())
+    assert {examination._plain(name) for name in wanted} == {examination._plain(name) for name in examination.PURPOSES}
+    assert all(package.least for package in examination.packages())
 
 
 def test_versions_are_compared_as_numbers() -> None:
@@ -123,7 +122,7 @@ def test_the_probe_runs_torch_elsewhere() -> None:
 
 def _answer(monkeypatch: pytest.MonkeyPatch, stdout: str, stderr: str = "", code: int = 0) -> Devices:
     done = subprocess.CompletedProcess([sys.executable], code, stdout, stderr)
-    monkeypatch.setattr("propreg.doctor.devices.subprocess.run", lambda *_, **__: done)
+    monkeypatch.setattr("propreg.doctor.subprocess.run", lambda *_, **__: done)
     return probe_devices()
 
 
@@ -139,7 +138,7 @@ def test_what_the_probe_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_probe_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "_PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(examination, "_PROBE", "import time; time.sleep(60)")
     assert "did not end" in (probe_devices(timeout=0.5).error or "")
 
 
@@ -157,17 +156,17 @@ def test_a_probe_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_devices_are_shown_when_asked_for(
     monkeypatch: pytest.MonkeyPatch, found: Devices, driver: bool, code: int, says: str
 ) -> None:
-    monkeypatch.setattr(examine, "probe_devices", lambda: found)
-    monkeypatch.setattr(examine, "has_nvidia_driver", lambda: driver)
+    monkeypatch.setattr(examination, "probe_devices", lambda: found)
+    monkeypatch.setattr(examination, "has_nvidia_driver", lambda: driver)
     done = doctor("--devices")
     assert done.exit_code == code
     assert says in done.stdout
-    assert "GPUs were not looked for" in doctor().stdout
+    assert "GPUs are not checked" in doctor().stdout
 
 
 @pytest.mark.usefixtures("nowhere")
 def test_a_cache_that_cannot_be_written_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("propreg.doctor.found.os.access", lambda *_: False)
+    monkeypatch.setattr("propreg.doctor.os.access", lambda *_: False)
     done = doctor()
     assert done.exit_code == 1
     assert "cannot be written" in done.stdout

@@ -11,11 +11,12 @@ from torch.nn.functional import cross_entropy, elu
 
 import propreg
 from propreg.engine import Method, Model, Problem, Protocol, Replica
-from propreg.engine.dropout import Masks
-from propreg.engine.models import Network, Parameters
-from propreg.engine.passes import Drawn, Passes, nothing_dropped
-from propreg.engine.state import State, begin
-from propreg.engine.step import advance, step
+from propreg.engine.models.network import Network, Parameters, no_dropout
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.training.epoch import advance, step
+from propreg.engine.training.passes import DropoutMasks, Passes
+from propreg.engine.training.phases import RegularizedLoss
+from propreg.engine.training.state import State, begin
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyG's own import warns of its use of torch.jit
@@ -29,7 +30,7 @@ class Run:
         self, problem: Problem, model: Model, method: Method, replicas: Sequence[Replica], protocol: Protocol
     ) -> None:
         self.network: Network = problem.network(model)
-        self.regulariser, self.method = problem.regulariser(method), method
+        self.objective = RegularizedLoss(method, problem.regularizer(method))
         self.state: State = begin(problem, self.network, model, replicas, protocol)
         self.epoch = 0
 
@@ -41,16 +42,16 @@ class Run:
     def logits(self) -> Tensor:
         """What an evaluation sees, [R, N, C]."""
         p = self.state.parameters
-        return self.network.finish(p, self.network.begin(p), nothing_dropped).detach()
+        return self.network.finish(p, self.network.begin(p), no_dropout).detach()
 
     def step(self, times: int = 1) -> Tensor:
         """Train; returns the losses of the last step [R]."""
         for _ in range(times):
             self.epoch += 1
             begun = self.network.begin(self.state.parameters)
-            advance(self.state, self.method, self.epoch)
-            logits = Passes(self.network, self.method, self.state, begun)
-            loss = step(self.regulariser, self.method, self.state, logits)
+            advance(self.objective, self.state, self.epoch)
+            logits = Passes(self.network, self.state, begun, self.objective.passes, self.objective.in_groups)
+            loss = step(self.objective, self.state, logits)
         return loss
 
 
@@ -200,6 +201,6 @@ def check_follows(
 def drawn(state: State, epoch: int, number: int, place: str) -> Masks:
     """The masks of a place in the network, in an epoch and one of its two passes."""
     state.keys.advance(epoch)
-    masks = Drawn(state, number)(place)
+    masks = DropoutMasks(state, number)(place)
     assert masks is not None
     return masks

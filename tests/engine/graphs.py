@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
-from propreg.data.sparse import from_dense
 from propreg.engine import Problem
 
 CLASSES = 4

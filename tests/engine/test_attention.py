@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from propreg.engine.attention import attend
-from propreg.engine.dropout import Masks
-from propreg.engine.sparse import Pattern
-from propreg.engine.streams import mask_keys
+from propreg.engine.ops.attention import attend
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.ops.random import mask_keys
+from propreg.engine.ops.sparse import Pattern
 from samples import gaussian
 
 NODES = 7

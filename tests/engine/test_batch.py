@@ -131,7 +131,7 @@ def plain_weights() -> Any:
 )
 def test_strength_0_is_the_plain_run_to_the_last_bit(method: Method) -> None:
     silent = weights_after(method, PLAIN, SMALL)
-    # A sweep is the same program: its plain run among others has the same neighbours' shapes and so the same bits.
+    # A sweep is the same program: its plain run among others has the same neighbors' shapes and so the same bits.
     swept = weights_after(method, [PLAIN[0], replace(PLAIN[1], strength=0.3), replace(PLAIN[2], strength=0.9)], SMALL)
     for name, w in plain_weights().items():
         assert torch.equal(silent[name], w), name

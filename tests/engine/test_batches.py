@@ -12,8 +12,8 @@ import torch
 
 from engine.graphs import problem
 from propreg.engine import Method, Model, Options, Protocol, Replica, train_all
-from propreg.engine import batches as engine_batches
-from propreg.engine.train import train
+from propreg.engine.training import batches as engine_batches
+from propreg.engine.training.train import train
 
 GCN = Model("gcn", hidden=8)
 METHOD = Method.preset("paper")
@@ -75,7 +75,7 @@ def test_warning_filters_are_left_as_they_were() -> None:
 
 def test_an_error_in_a_worker_reaches_the_caller() -> None:
     alive = threading.active_count()
-    with pytest.raises(ValueError, match=r"split must be one of .* but 'nowhere' came"):
+    with pytest.raises(ValueError, match=r"split must be one of .* got 'nowhere'"):
         list(train_all(problem(), GCN, METHOD, [*RUNS, replace(RUNS[0], split="nowhere")], PROTOCOL, Options(batch=2)))
     assert threading.active_count() == alive
 
@@ -122,6 +122,41 @@ def test_a_single_run_that_does_not_fit_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(engine_batches, "train", no_memory)
     with pytest.raises(torch.OutOfMemoryError):
         list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL))
+
+
+def test_a_run_that_does_not_fit_beside_others_is_trained_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    crowded = threading.Event()
+    first = threading.Barrier(2)
+
+    def small_memory(*args: Any, **options: Any) -> Any:
+        if not crowded.is_set() and args[3][0] in RUNS[:2]:
+            if first.wait(60) == 0:
+                raise RuntimeError("DefaultCPUAllocator: can't allocate memory: 9 bytes")
+            crowded.set()
+        yield from train(*args, **options)
+
+    monkeypatch.setattr(engine_batches, "train", small_memory)
+    found = list(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, Options(batch=1, workers=2)))
+    assert sorted(place for place, _ in found) == list(range(len(RUNS)))
+    assert found[-1][0] in (0, 1), "when the others have ended"
+    assert dict(found) == expected()
+
+
+def test_an_error_is_a_failed_run_of_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*args: Any, **options: Any) -> Any:
+        if RUNS[4] in args[3]:
+            raise ZeroDivisionError
+        yield from train(*args, **options)
+
+    monkeypatch.setattr(engine_batches, "train", breaks)
+    caught: list[Exception] = []
+    options = Options(batch=11, workers=1, caught=caught.append)
+    found = dict(train_all(problem(), GCN, METHOD, RUNS, PROTOCOL, options))
+    failed = found.pop(4)
+    assert failed.failed
+    assert failed.error.endswith("ZeroDivisionError\n")
+    assert found == {place: result for place, result in expected().items() if place != 4}
+    assert list(map(type, caught)) == [ZeroDivisionError]
 
 
 def test_after_a_stop_no_group_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:

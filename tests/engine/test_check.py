@@ -9,10 +9,12 @@ import pytest
 import torch
 
 from propreg.data.graph import Graph, Split
-from propreg.engine.batches import Options, train_all
-from propreg.engine.problem import Problem
 from propreg.engine.spec import Method, Model, Protocol, Replica
-from propreg.engine.train import Ledger, train
+from propreg.engine.tasks.node import Problem
+from propreg.engine.training.batches import Options, train_all
+from propreg.engine.training.epoch import Numbers
+from propreg.engine.training.stopping import OFFICIAL
+from propreg.engine.training.train import Ledger, train
 
 NODES = 12
 
@@ -28,20 +30,20 @@ def problem(**parts: Any) -> Problem:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"model": Model("gnn")}, "Did you mean 'gcn'"),  # type: ignore[arg-type]
+        ({"model": Model("gnn")}, "Did you mean 'gcn'"),
         ({"model": Model(layers=1)}, "layers must be a whole number of at least 2"),
         ({"model": Model("gat", layers=3)}, "gat has 2 layers"),
         ({"model": Model(input_dropout=1.5)}, "input_dropout must lie between 0 and 1"),
-        ({"method": Method("p-reg")}, "Did you mean 'preg'"),  # type: ignore[arg-type]
+        ({"method": Method("p-reg")}, "Did you mean 'preg'"),
         ({"method": Method("preg", phi="cross_entropie")}, "Did you mean 'cross_entropy'"),
         ({"method": Method("preg", schedule="cosine")}, "schedule must be one of"),  # type: ignore[arg-type]
         ({"method": Method("laplacian", variant="official", reduction="sum")}, "no other reduction"),
-        ({"method": Method("laplacian", threshold=0.1)}, "threshold means nothing for laplacian, but 0.1 came"),
+        ({"method": Method("laplacian", threshold=0.1)}, "threshold means nothing for laplacian, got 0.1"),
         ({"method": Method("confidence_penalty", detach="self")}, "detach means nothing for confidence_penalty"),
         ({"method": Method("label_smoothing", second_pass=True)}, "second_pass means nothing for label_smoothing"),
         ({"method": Method("preg", variant="official")}, "variant means nothing for preg"),
         ({"method": Method("preg", threshold=0.1, reduction="sum")}, "does not go with reduction='sum'"),
-        ({"replicas": [Replica(patience=-1)]}, "patience must be a whole number of at least 0, but -1 came"),
+        ({"replicas": [Replica(patience=-1)]}, "patience must be a whole number of at least 0, got -1"),
         ({"replicas": [Replica(patience=1.5)]}, "patience must be a whole number"),  # type: ignore[arg-type]
         ({"protocol": Protocol(max_epochs=0)}, "max_epochs must be a whole number of at least 1"),
         ({"protocol": Protocol("lenient")}, "rule must be one of"),  # type: ignore[arg-type]
@@ -49,25 +51,25 @@ def problem(**parts: Any) -> Problem:
         ({"replicas": [Replica(dropout=-0.1)]}, "dropout must lie between 0 and 1"),
         ({"replicas": [Replica(unmask=2.0)]}, "unmask must lie between 0 and 1"),
         ({"replicas": [Replica(lr=float("nan"))]}, "lr must be a number of at least 0"),
-        ({"replicas": [Replica(strength="0.5")]}, "strength must be a number of at least 0, but '0.5' came"),  # type: ignore[arg-type]
-        ({"replicas": [Replica(seed=1.5)]}, "seed must be a whole number, but 1.5 came"),  # type: ignore[arg-type]
-        ({"method": Method("preg", threshold="a")}, "threshold must be a finite number, but 'a' came"),  # type: ignore[arg-type]
-        ({"method": Method("preg", phi_scale=float("nan"))}, "phi_scale must be a finite number, but nan came"),
-        ({"model": Model(input_dropout="a")}, "input_dropout must lie between 0 and 1, but 'a' came"),  # type: ignore[arg-type]
-        ({"model": Model(hidden=0)}, "hidden must be a whole number of at least 1, but 0 came"),
+        ({"replicas": [Replica(strength="0.5")]}, "strength must be a number of at least 0, got '0.5'"),  # type: ignore[arg-type]
+        ({"replicas": [Replica(seed=1.5)]}, "seed must be a whole number, got 1.5"),  # type: ignore[arg-type]
+        ({"method": Method("preg", threshold="a")}, "threshold must be a finite number, got 'a'"),  # type: ignore[arg-type]
+        ({"method": Method("preg", phi_scale=float("nan"))}, "phi_scale must be a finite number, got nan"),
+        ({"model": Model(input_dropout="a")}, "input_dropout must lie between 0 and 1, got 'a'"),  # type: ignore[arg-type]
+        ({"model": Model(hidden=0)}, "hidden must be a whole number of at least 1, got 0"),
         ({"replicas": [*[Replica()] * 9, Replica(dropout=2.0)]}, "dropout must lie between 0 and 1"),
         (
             {"method": Method("preg", schedule="annealed"), "replicas": [Replica(strength=2.0)]},
             "strength must lie between 0 and 1",
         ),
-        ({"model": Model("gcn", heads=3)}, "heads means nothing for gcn, but 3 came: leave it out"),
-        ({"model": Model("mlp", attention_dropout=0.5)}, "attention_dropout means nothing for mlp, but 0.5 came"),
-        ({"model": Model("gat", teleport=0.2)}, "teleport means nothing for gat, but 0.2 came"),
-        ({"model": Model("appnp", out_heads=2)}, "out_heads means nothing for appnp, but 2 came"),
-        ({"method": Method(), "replicas": [Replica(strength=0.5)]}, "strength means nothing for plain, but 0.5 came"),
+        ({"model": Model("gcn", heads=3)}, "heads means nothing for gcn, got 3: leave it out"),
+        ({"model": Model("mlp", attention_dropout=0.5)}, "attention_dropout means nothing for mlp, got 0.5"),
+        ({"model": Model("gat", teleport=0.2)}, "teleport means nothing for gat, got 0.2"),
+        ({"model": Model("appnp", out_heads=2)}, "out_heads means nothing for appnp, got 2"),
+        ({"method": Method(), "replicas": [Replica(strength=0.5)]}, "strength means nothing for plain, got 0.5"),
         (
             {"method": Method("laplacian"), "replicas": [Replica(), Replica(strength=0.5, unmask=0.1)]},
-            "unmask means nothing for laplacian, but 0.1 came: leave it out",
+            "unmask means nothing for laplacian, got 0.1: leave it out",
         ),
     ],
 )
@@ -90,7 +92,7 @@ def test_a_node_without_a_class_cannot_be_judged(part: str) -> None:
     found = problem()
     node = int(np.flatnonzero(getattr(found.splits["0"], part))[1])
     found.graph.y[node] = -1
-    with pytest.raises(ValueError, match=rf"split '0' has {part} node {node}, which has no class \(y = -1\)"):
+    with pytest.raises(ValueError, match=rf"split '0': node {node} is in {part} but has no label \(y = −1\)"):
         list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
 
 
@@ -103,7 +105,7 @@ def test_every_replica_is_looked_at_before_the_first_is_trained() -> None:
 @pytest.mark.parametrize("nodes", [np.array([0, 3, 6, 9]), np.zeros(NODES, np.int64), np.ones(5, np.bool_)])
 def test_a_split_is_masks_and_not_node_numbers(nodes: Any) -> None:
     found = problem(train=nodes)
-    with pytest.raises(ValueError, match=r"the train nodes of split '0' must be a mask, bool \(12,\), but"):
+    with pytest.raises(ValueError, match=r"split '0': train must be bool \[12\], a mask over the nodes, got"):
         list(train_all(found, Model(), Method(), [Replica()], Protocol(max_epochs=2)))
 
 
@@ -120,10 +122,11 @@ def test_weights_that_the_last_step_has_broken_are_a_failure(protocol: Protocol,
 
 def test_a_last_step_that_is_not_reported_may_break() -> None:
     """What the first run reports is of an earlier epoch, and sound."""
-    ledger = Ledger(problem(), [Replica()] * 2, Protocol(max_epochs=2), keep_history=False)
+    ledger = Ledger(problem(), [Replica()] * 2)
+    ledger.begin([OFFICIAL], 2)
     loss, first, second = torch.ones(2), torch.tensor([2, 1]), torch.tensor([1, 2])
-    ledger.write(1, [(loss, first, first), (loss, second, second)], torch.tensor([torch.nan, torch.inf]))
-    assert (ledger.stopper.best_epoch.tolist(), ledger.failed_at.tolist()) == ([1, 2], [0, 2])
+    ledger.write([Numbers(loss, first, first), Numbers(loss, second, second)], torch.tensor([torch.nan, torch.inf]))
+    assert (ledger.stopper.watches[0].epoch.tolist(), ledger.failed_at.tolist()) == ([1, 2], [0, 2])
 
 
 def test_the_callers_modes_have_no_part_in_a_step() -> None:
@@ -139,7 +142,7 @@ def test_the_official_laplacian_knows_no_edge_weights() -> None:
     weights = np.full(found.graph.edge_index.shape[1], 2.0, np.float32)
     weighted = Problem(replace(found.graph, edge_weight=weights), found.splits, torch.device("cpu"))
     with pytest.raises(ValueError, match="knows no edge weights"):
-        weighted.regulariser(Method("laplacian", variant="official"))
+        weighted.regularizer(Method("laplacian", variant="official"))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_the_official_laplacian_knows_no_edge_weights() -> None:
 )
 def test_options_that_would_train_nothing(options: Options) -> None:
     with pytest.raises(
-        ValueError, match=r"(batch|workers) must be a whole number of at least 1 or None, but (0|-1|2.5) came"
+        ValueError, match=r"(batch|workers) must be a whole number of at least 1 or None, got (0|-1|2.5)"
     ):
         list(train_all(problem(), Model(), Method(), [Replica()], Protocol(max_epochs=2), options))
 

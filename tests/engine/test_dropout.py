@@ -12,8 +12,8 @@ from torch import Tensor
 from engine.follow import Run, drawn
 from engine.graphs import problem
 from propreg.engine import Method, Model, Protocol, Replica
-from propreg.engine.dropout import Masks
-from propreg.engine.streams import mask_keys, stream_key
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.ops.random import mask_keys, stream_key
 
 SIZE = 200_000
 RUN = Replica(split="a")
@@ -85,12 +85,12 @@ def test_masks_of_replicas_epochs_and_places_have_nothing_in_common(rate: float,
 
 @pytest.mark.parametrize("rate", [0.5, 0.6])
 @pytest.mark.parametrize("distance", [1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 1000, 65536])
-def test_neighbouring_elements_have_nothing_in_common(rate: float, distance: int) -> None:
+def test_neighboring_elements_have_nothing_in_common(rate: float, distance: int) -> None:
     independent(((row[:-distance], row[distance:]) for row in kept(masks([rate] * 8))), rate)
 
 
 def test_runs_of_eight_elements_are_as_frequent_as_each_other() -> None:
-    # Chi-square over the 256 ways in which eight neighbours fall, for words that share a key.
+    # Chi-square over the 256 ways in which eight neighbors fall, for words that share a key.
     bits = kept(masks([0.5] * 6)).reshape(6, -1, 8).long()
     patterns = (bits * 2 ** torch.arange(8)).sum(-1)
     expected = patterns.shape[1] / 256

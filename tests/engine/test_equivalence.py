@@ -65,7 +65,7 @@ def gentle(replicas: Sequence[Replica], factor: float = 0.25) -> list[Replica]:
     """The batch with smaller steps, where those of 0.01 and 0.02 make a training chaotic.
 
     There PyG's own run, started one rounding error apart, is 1e-7 to 1e-2 away after 100 epochs, and nothing can be
-    compared with it. A norm without a square does that near 0, and so does a GAT under KL with its neighbours detached.
+    compared with it. A norm without a square does that near 0, and so does a GAT under KL with its neighbors detached.
     """
     return [replace(r, lr=factor * r.lr) for r in replicas]
 

@@ -1,6 +1,7 @@
 """X W for a batch: sparse, dense, propagated beforehand, and with entries of X dropped."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +9,15 @@ import torch
 from torch import Tensor
 
 from engine.graphs import problem, sample
-from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.sparse import from_dense
-from propreg.engine import Model
-from propreg.engine.dropout import Masks
-from propreg.engine.features import Features
-from propreg.engine.models import Layers
-from propreg.engine.passes import nothing_dropped
-from propreg.engine.sparse import Matrix
-from propreg.engine.streams import mask_keys
+from propreg.data.features import from_dense
+from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, train_all
+from propreg.engine.models.gcn_mlp import Layers
+from propreg.engine.models.network import no_dropout
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.ops.features import Features
+from propreg.engine.ops.random import mask_keys
+from propreg.engine.ops.sparse import Matrix, Pattern
 from samples import gaussian
 
 CPU = torch.device("cpu")
@@ -122,8 +123,87 @@ def test_propagating_dense_features_once_is_propagating_every_time() -> None:
     begun = once.begin(p)
     assert begun is not None
     assert every.begin(p) is None
-    z, expected = once.finish(p, begun, nothing_dropped), every.finish(p, None, nothing_dropped)
+    z, expected = once.finish(p, begun, no_dropout), every.finish(p, None, no_dropout)
     torch.testing.assert_close(z, expected, rtol=0, atol=1e-12)
     push = gaussian(*z.shape, seed=8)
     for a, b in zip(*(torch.autograd.grad((t * push).sum(), list(p.values())) for t in (z, expected)), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-11)
+
+
+def forbid_sparse_features(monkeypatch: pytest.MonkeyPatch, found: Graph) -> None:
+    """From now on a sparse matrix of the features' shape cannot be built."""
+    shape, build = (found.num_nodes, found.num_features), Pattern.__init__
+
+    def refuse(self: Pattern, row: Tensor, col: Tensor, size: tuple[int, int]) -> None:
+        assert size != shape, "the sparse form of dense features was built"
+        build(self, row, col, size)
+
+    monkeypatch.setattr(Pattern, "__init__", refuse)
+
+
+@pytest.mark.parametrize("name", ["gcn", "mlp", "appnp", "gat"])
+def test_dense_features_have_no_sparse_form_where_no_input_is_dropped(
+    name: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = sample("dense")
+    forbid_sparse_features(monkeypatch, found)
+    part = np.arange(found.num_nodes) % 3
+    split = Split(part == 0, part == 1, part == 2)
+    made = Problem(found, {"a": split}, CPU)
+    replicas = [Replica(split="a", strength=0.5)]
+    for method in (Method.preset("reference"), Method("laplacian")):
+        results = list(train_all(made, Model(name), method, replicas, Protocol(max_epochs=2)))
+        assert not results[0][1].failed
+    dropping = Model(name, input_dropout=0.5)
+    with pytest.raises(AssertionError, match="the sparse form of dense features was built"):
+        list(train_all(made, dropping, Method("plain"), [Replica(split="a")], Protocol(max_epochs=1)))
+
+
+def test_dense_features_are_the_array_that_was_given() -> None:
+    found = sample("dense")
+    assert isinstance(found.x, np.ndarray)
+    dense = Features.of(found, CPU, torch.float32).dense
+    assert dense is not None
+    assert dense.data_ptr() == found.x.ctypes.data  # not a byte is copied
+    assert torch.equal(dense, torch.from_numpy(found.x))
+
+
+def test_the_sparse_form_of_dense_features_is_that_of_their_non_zeros() -> None:
+    array, csr = features(graph(0.9, "array")), features(graph(0.9, "csr"))
+    assert array.dense is not None
+    assert array.nnz == csr.nnz
+    for name in ("row", "col", "crow", "ccol", "row32"):
+        assert torch.equal(getattr(array.matrix.pattern, name), getattr(csr.matrix.pattern, name))
+    assert torch.equal(array.matrix.values, csr.matrix.values)
+    assert array.matrix is array.matrix  # built once
+
+
+def test_propagated_features_are_computed_once() -> None:
+    found = sample("dense")
+    row, col = torch.from_numpy(found.edge_index).flip(0)
+    one, other = (Matrix(row, col, gaussian(len(row), seed=s), (found.num_nodes, found.num_nodes)) for s in (1, 2))
+    call = features(found)
+    assert call.propagated(one) is call.propagated(one)
+    assert call.propagated(other) is not call.propagated(one)
+    dense = call.propagated(one).dense
+    assert dense is not None
+    torch.testing.assert_close(dense, one(written_out(found).unsqueeze(0))[0], rtol=0, atol=1e-12)
+
+
+def test_workers_share_what_a_problem_builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two groups on two cores, and the sparse form that they need is built once."""
+    found, built = sample("dense"), []
+    build = Pattern.__init__
+
+    def count(self: Pattern, row: Tensor, col: Tensor, size: tuple[int, int]) -> None:
+        built.append(size)
+        build(self, row, col, size)
+
+    monkeypatch.setattr(Pattern, "__init__", count)
+    part = np.arange(found.num_nodes) % 3
+    made = Problem(found, {"a": Split(part == 0, part == 1, part == 2)}, CPU)
+    model, replicas = Model("gcn", input_dropout=0.5), [Replica(seed=i, split="a", strength=0.5) for i in range(4)]
+    options = Options(batch=1, workers=2)
+    assert len(list(train_all(made, model, Method.preset("paper"), replicas, Protocol(max_epochs=3), options))) == 4
+    nodes = (found.num_nodes, found.num_nodes)
+    assert sorted(built) == sorted([(found.num_nodes, found.num_features), nodes, nodes])  # X, Â of the model, of P-reg

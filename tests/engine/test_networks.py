@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -13,10 +14,12 @@ import propreg
 from engine.follow import Run, check_near, drawn
 from engine.graphs import KINDS, problem, sample
 from propreg.engine import Method, Model, Problem, Protocol, Replica
-from propreg.engine.gat import Gat
-from propreg.engine.models import Layers
-from propreg.engine.passes import Drawn, Passes
-from propreg.engine.step import advance, step
+from propreg.engine.models.gat import Gat
+from propreg.engine.models.gcn_mlp import Layers
+from propreg.engine.models.network import no_dropout
+from propreg.engine.regularizers.preg import Preg
+from propreg.engine.training.epoch import advance, step
+from propreg.engine.training.passes import DropoutMasks, Passes
 from samples import gaussian
 
 RUNS = [Replica(seed=0, split="a", dropout=0.5, strength=0.4), Replica(seed=1, split="b", dropout=0.3, strength=0.7)]
@@ -97,7 +100,7 @@ def test_a_training_pass_is_the_formula_with_its_masks(name: str, kind: str) -> 
     p = run.state.parameters
     for epoch, number in ((4, 0), (4, 1)):
         run.state.keys.advance(epoch)
-        z = run.network.finish(p, run.network.begin(p), Drawn(run.state, number))
+        z = run.network.finish(p, run.network.begin(p), DropoutMasks(run.state, number))
         push = gaussian(*z.shape, seed=3)
         gradients = torch.autograd.grad((z * push).sum(), list(p.values()))
         for r in range(len(RUNS)):
@@ -114,10 +117,12 @@ def test_the_two_passes_and_the_evaluation_differ() -> None:
         run = Run(problem(), model, Method(), RUNS, Protocol())
         p = run.state.parameters
         run.state.keys.advance(1)
-        first, second = (run.network.finish(p, run.network.begin(p), Drawn(run.state, n)).detach() for n in (0, 1))
+        first, second = (
+            run.network.finish(p, run.network.begin(p), DropoutMasks(run.state, n)).detach() for n in (0, 1)
+        )
         for a, b in ((first, second), (first, run.logits())):
             assert float((a - b).abs().max()) > 1e-3, name
-        again = run.network.finish(p, run.network.begin(p), Drawn(run.state, 0)).detach()
+        again = run.network.finish(p, run.network.begin(p), DropoutMasks(run.state, 0)).detach()
         torch.testing.assert_close(first, again, rtol=0, atol=0)
 
 
@@ -142,12 +147,12 @@ def test_a_step_s_loss_is_the_library_s(name: str, kind: str, method: Method) ->
     run = Run(found, MODELS[name], method, [replace(r, unmask=0.7) for r in RUNS], Protocol())
     p, state = run.state.parameters, run.state
     for number in range(1, epoch):
-        advance(state, method, number)
-    advance(state, method, epoch)
+        advance(run.objective, state, number)
+    advance(run.objective, state, epoch)
     begun = run.network.begin(p)
-    z, source = (run.network.finish(p, begun, Drawn(state, n)).detach() for n in (0, 1))
+    z, source = (run.network.finish(p, begun, DropoutMasks(state, n)).detach() for n in (0, 1))
     before = run.weights
-    losses = step(run.regulariser, method, state, Passes(run.network, method, state, begun))
+    losses = step(run.objective, state, Passes(run.network, state, begun, run.objective.passes))
     assert any(not torch.equal(w, before[key]) for key, w in run.weights.items())
     for r, replica in enumerate(RUNS):
         mask = None if state.counted is None else state.counted[r] > 0
@@ -179,14 +184,43 @@ def by_library(
 def test_matrices_are_made_once() -> None:
     """What kernels know of a matrix, the order of its rows for example, is lost with it."""
     graph = problem()
-    network, term = graph.network(Model("gcn")), graph.regulariser(Method.preset("reference"))
+    network, term = graph.network(Model("gcn")), graph.regularizer(Method.preset("reference"))
     assert isinstance(network, Layers)
-    assert term is not None
+    assert isinstance(term, Preg)
     assert network.adjacency is term.adjacency
-    other = graph.regulariser(Method.preset("paper"))
-    assert other is not None
+    other = graph.regularizer(Method.preset("paper"))
+    assert isinstance(other, Preg)
     assert other.adjacency is not term.adjacency
     gats = [graph.network(Model("gat")) for _ in range(2)]
     assert isinstance(gats[0], Gat)
     assert isinstance(gats[1], Gat)
     assert gats[0].pattern is gats[1].pattern
+
+
+@pytest.mark.parametrize("kind", ["dense", "odd"])
+@pytest.mark.parametrize("name", ["gcn", "mlp", "appnp", "gat"])
+def test_a_perturbation_of_the_features_enters_after_the_first_map(name: str, kind: str) -> None:
+    """X + r by X W + r W is the network on other features; its gradient with respect to X is G Wᵀ."""
+    model = replace(MODELS[name], input_dropout=0.0)
+    found = problem(kind)
+    run = Run(found, model, Method(), RUNS, Protocol())
+    run.step(3)  # biases are not 0 any more, where a ReLU has a kink
+    network, p = run.network, run.state.parameters
+    x = found.graph.x if isinstance(found.graph.x, np.ndarray) else found.graph.x.to_dense()
+    r = 0.1 * gaussian(*x.shape, seed=5)
+
+    def moved(step: float) -> Tensor:
+        wide: Any = x.astype(np.float64) + step * r.numpy()
+        other = Problem(replace(found.graph, x=wide), found.splits, torch.device("cpu"), torch.float64).network(model)
+        return other.finish(p, other.begin(p), no_dropout)
+
+    xw = network.first(p).detach().requires_grad_()
+    z = network.finish(p, network.begin_from(p, xw), no_dropout)
+    torch.testing.assert_close(z, network.finish(p, network.begin(p), no_dropout), rtol=0, atol=1e-12)
+    perturbed = network.finish(p, network.begin_from(p, xw + r @ p["w0"]), no_dropout)
+    torch.testing.assert_close(perturbed, moved(1.0), rtol=0, atol=1e-11)
+    push = gaussian(*z.shape, seed=6)
+    (by_first,) = torch.autograd.grad((z * push).sum(), xw)
+    along = ((by_first @ p["w0"].transpose(1, 2)) * r).sum()
+    by_difference = ((moved(1e-6) - moved(-1e-6)) * push).sum() / 2e-6
+    torch.testing.assert_close(along, by_difference, rtol=1e-6, atol=1e-6)

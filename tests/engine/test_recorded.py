@@ -10,9 +10,10 @@ import torch
 
 from engine.graphs import problem, splits
 from propreg.engine import Method, Model, Problem, Protocol, Replica, Result
-from propreg.engine.epoch import Epoch
-from propreg.engine.passes import nothing_dropped
-from propreg.engine.train import train
+from propreg.engine.models.network import no_dropout
+from propreg.engine.training.epoch import Epoch
+from propreg.engine.training.train import train
+from propreg.metrics import METRICS
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU to record on")
 
@@ -33,13 +34,22 @@ def unrecorded(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def trained(graph: Problem, model: Model, weights: bool, every: int) -> dict[int, Result]:
     method, protocol = Method.preset("reference"), Protocol(max_epochs=80)
-    return dict(train(graph, model, method, RUNS, protocol, keep_history=True, keep_weights=weights, check_every=every))
+    return dict(
+        train(
+            *(graph, model, method, RUNS, protocol),
+            keep_history=True,
+            keep_weights=weights,
+            measures=True,
+            rules=["lowest_val_loss", "last"],
+            check_every=every,
+        )
+    )
 
 
 @pytest.mark.parametrize("recording", [0, 10**7])  # compact at once, or after a while
 @pytest.mark.parametrize("model", [Model("gcn", hidden=16), Model("gat", hidden=8, input_dropout=0.5)], ids=str)
 def test_recorded_epochs_are_the_same(model: Model, recording: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("propreg.engine.train.RECORDING", recording)
+    monkeypatch.setattr("propreg.engine.training.train.RECORDING", recording)
     graph = Problem(problem().graph, splits("plain"), torch.device("cuda"), torch.float64)
     with unrecorded(monkeypatch):
         expected = trained(graph, model, True, 1)
@@ -47,7 +57,15 @@ def test_recorded_epochs_are_the_same(model: Model, recording: int, monkeypatch:
     for i, result in trained(graph, model, True, 16).items():
         assert (result.epoch, result.epochs) == (expected[i].epoch, expected[i].epochs)
         assert result.val == expected[i].val
+        for found, wanted in zip(result.reports, expected[i].reports, strict=True):
+            assert found.measures is not None
+            assert wanted.measures is not None
+            assert (found.rule, found.epoch, found.test) == (wanted.rule, wanted.epoch, wanted.test)
+            assert found.measures.test.predicted == wanted.measures.test.predicted
+            assert METRICS["nll"].compute(found.measures.val) == pytest.approx(
+                METRICS["nll"].compute(wanted.measures.val)
+            )
         np.testing.assert_allclose(result.history["loss"], expected[i].history["loss"], rtol=0, atol=1e-8)
         p = {name: w.unsqueeze(0).cuda() for name, w in result.weights.items()}
-        right = (network.finish(p, network.begin(p), nothing_dropped)[0].argmax(-1).cpu() == y).numpy()
+        right = (network.finish(p, network.begin(p), no_dropout)[0].argmax(-1).cpu() == y).numpy()
         assert right[graph.splits[result.replica.split].val].mean() == pytest.approx(result.val)

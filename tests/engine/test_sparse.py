@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from propreg.engine import sparse
-from propreg.engine.activation import bias_relu
-from propreg.engine.sparse import BAG_FROM, Matrix, Pattern
+from propreg.engine.ops import sparse
+from propreg.engine.ops.activation import bias_relu
+from propreg.engine.ops.sparse import MIN_BAG_WIDTH, Matrix, Pattern
 from samples import gaussian
 from strategies import thorough
 
@@ -54,20 +54,20 @@ def test_a_pattern_with_values_of_each_replica(transposed: bool) -> None:
     x = gaussian(3, shape[0] if transposed else shape[1], 5)
     expected = torch.stack([dense(row, col, v, shape) for v in values])
     expected = expected.transpose(1, 2) if transposed else expected
-    given_as = ordered[:, pattern.across].contiguous() if transposed else ordered
+    given_as = ordered[:, pattern.column_order].contiguous() if transposed else ordered
     torch.testing.assert_close(pattern.multiply(given_as, x, transposed), expected @ x, rtol=0, atol=1e-13)
 
 
 @pytest.mark.parametrize("bags", [True, False], ids=["bags", "CSR"])
 @pytest.mark.parametrize("own", [False, True])
 @pytest.mark.parametrize("replicas", [1, 3])
-@pytest.mark.parametrize("width", [BAG_FROM - 1, BAG_FROM, 64, 100])
+@pytest.mark.parametrize("width", [MIN_BAG_WIDTH - 1, MIN_BAG_WIDTH, 64, 100])
 def test_float32_as_sums_of_embeddings(
     width: int, replicas: int, own: bool, bags: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if bags and not sparse.has_bags():
+    if bags and not sparse.has_embedding_bag():
         pytest.skip("this build of torch has no fast sums of embeddings")
-    monkeypatch.setattr(sparse, "has_bags", lambda: bags)
+    monkeypatch.setattr(sparse, "has_embedding_bag", lambda: bags)
     shape = (17, 9)
     row, col, _ = entries(shape, seed=3)
     pattern = Pattern(row, col, shape)
@@ -76,7 +76,7 @@ def test_float32_as_sums_of_embeddings(
     ordered = values[:, pattern.order].float()
     for transposed in (False, True):
         x = gaussian(replicas, width, shape[0] if transposed else shape[1]).transpose(1, 2)  # not in order
-        entry = ordered[:, pattern.across] if transposed else ordered
+        entry = ordered[:, pattern.column_order] if transposed else ordered
         given_as = entry.contiguous() if own else entry[0].contiguous()
         product = pattern.multiply(given_as, x.float(), transposed)
         by_hand = (expected.transpose(1, 2) if transposed else expected) @ x
@@ -163,7 +163,7 @@ def test_the_dtype_is_kept(dtype: torch.dtype) -> None:
     assert matrix(gaussian(2, 5, 3, dtype=dtype)).dtype == dtype
 
 
-@pytest.mark.skipif(not sparse.has_bags(), reason="this build of torch has no fast sums of embeddings")
+@pytest.mark.skipif(not sparse.has_embedding_bag(), reason="this build of torch has no fast sums of embeddings")
 @pytest.mark.parametrize("rows", [1, 2, 7, 40])
 def test_a_transposed_product_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """Blocks of so many rows, of which the last is not full, and columns without entries in some of them."""
@@ -173,10 +173,35 @@ def test_a_transposed_product_in_blocks_is_the_same(monkeypatch: pytest.MonkeyPa
     matrix = sparse.Matrix(row, col, dense[row, col], (40, 6))
     x = torch.randn(3, 40, 16)
     whole = matrix.multiply(x, True)
-    monkeypatch.setattr(sparse, "BLOCK", rows * 16 * 4)
-    monkeypatch.setattr(sparse, "LEAST_IN_BAG", 1)
+    monkeypatch.setattr(sparse, "CACHE_BYTES", rows * 16 * 4)
+    monkeypatch.setattr(sparse, "MIN_ENTRIES_PER_BAG", 1)
     cut = matrix.multiply(x, True)
     blocks = min(-(-40 // rows), matrix.pattern.nnz // 6)
     assert list(matrix._in_blocks) == ([blocks] if blocks > 1 else [])
     torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-5)
     torch.testing.assert_close(cut, dense.t() @ x, rtol=1e-5, atol=1e-5)
+
+
+def test_a_pattern_is_csr_and_csc_of_its_entries_and_duplicates_keep_their_order() -> None:
+    row = torch.tensor([2, 0, 2, 0, 2, 1])
+    col = torch.tensor([1, 3, 1, 0, 0, 3])
+    pattern = Pattern(row, col, (3, 4))
+    assert pattern.order.tolist() == [3, 1, 5, 4, 0, 2]
+    assert (pattern.row.tolist(), pattern.col.tolist()) == ([0, 0, 1, 2, 2, 2], [0, 3, 3, 0, 1, 1])
+    assert (pattern.crow.tolist(), pattern.ccol.tolist()) == ([0, 2, 3, 6], [0, 2, 4, 4, 6])
+    assert pattern.column_order.tolist() == [0, 3, 4, 5, 1, 2]
+    assert pattern.row32.tolist() == [0, 2, 2, 2, 0, 1]
+
+
+def test_entries_that_rise_already_are_not_sorted_again() -> None:
+    row, col, values = entries((6, 5), seed=7)
+    order = (row * 5 + col).argsort(stable=True)
+    row, col, values = row[order], col[order], values[order]
+    matrix = Matrix(row, col, values, (6, 5))
+    assert matrix.values.data_ptr() == values.data_ptr()
+    assert torch.equal(matrix.pattern.order, torch.arange(len(row)))
+    turned = Matrix(row.flip(0), col.flip(0), values.flip(0), (6, 5))
+    assert torch.equal(turned.pattern.row, row)
+    assert torch.equal(turned.pattern.col, col)
+    x = gaussian(2, 5, 3)
+    torch.testing.assert_close(matrix(x), turned(x), rtol=0, atol=1e-13)

@@ -1,4 +1,4 @@
-"""When a run stops and which epoch it reports: the vectorised rule against the rules written out for one run."""
+"""When a run stops and which epoch it reports: the vectorized rule against the rules written out for one run."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,12 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from propreg.engine import Protocol
-from propreg.engine.state import Patience
-from propreg.engine.stopping import Stopper
+from propreg.engine.training.stopping import RULES, Rule, Stopper
 from strategies import thorough
 
-Rule = Literal["official", "strict"]
+Name = Literal["official", "strict"]
 Counts = list[tuple[int, int]]
 
 
@@ -54,17 +52,20 @@ def strict(counts: Counts, patience: int, max_epochs: int) -> Outcome:
     return Outcome(best, *reported, epoch)
 
 
-def judged(rule: Rule, runs: list[Counts], patience: list[int], max_epochs: int) -> list[Outcome]:
+def judged(rule: Name, runs: list[Counts], patience: list[int], max_epochs: int) -> list[Outcome]:
     """The engine's verdict on a batch; finished runs go on getting counts, as between two looks at a GPU."""
-    stopper = Stopper(Protocol(rule, max_epochs), np.array(patience, np.int64))
+    stopper = Stopper([RULES[rule]], torch.tensor(patience), max_epochs)
     length = max(len(counts) for counts in runs)
-    padded = np.array([counts + [(10**6, 10**6)] * (length - len(counts)) for counts in runs])
-    for epoch in range(1, length + 1):
-        stopper.update(epoch, padded[:, epoch - 1, 0], padded[:, epoch - 1, 1])
-    return [
-        Outcome(int(stopper.best[i]), int(stopper.best_test[i]), int(stopper.best_epoch[i]), int(stopper.epochs[i]))
-        for i in range(len(runs))
-    ]
+    padded = torch.tensor([counts + [(10**6, 10**6)] * (length - len(counts)) for counts in runs])
+    for epoch in range(length):
+        stopper.take(padded[:, epoch, 0], padded[:, epoch, 1], torch.zeros(len(runs)))
+    return [outcome(stopper, i) for i in range(len(runs))]
+
+
+def outcome(stopper: Stopper, i: int, watch: int = 0) -> Outcome:
+    """What a rule reports of a run."""
+    found = stopper.watches[watch]
+    return Outcome(int(found.val[i]), int(found.test[i]), int(found.epoch[i]), int(stopper.epochs[i]))
 
 
 def numbered(vals: list[int]) -> Counts:
@@ -153,13 +154,15 @@ def test_a_batch_is_judged_as_its_runs_are(batch: tuple[list[Counts], list[int],
 
 @thorough
 @given(batches())
-def test_the_rule_on_the_device_reports_the_same_epochs(batch: tuple[list[Counts], list[int], int]) -> None:
+def test_those_who_report_are_known_at_once(batch: tuple[list[Counts], list[int], int]) -> None:
+    """On the device the weights of the reported epoch are kept by this."""
     runs, patience, _ = batch
     vals = torch.tensor([[val for val, _ in counts] for counts in runs])
     for rule, alone in (("official", official), ("strict", strict)):
-        device, epochs = Patience.fresh(patience, torch.device("cpu")), [0] * len(runs)
+        device, epochs = Stopper([RULES[rule]], torch.tensor(patience), 10**6), [0] * len(runs)
         for epoch in range(1, vals.shape[1] + 1):
-            for i in device.recorded(vals[:, epoch - 1], rule == "official").nonzero().flatten().tolist():
+            (reported,) = device.take(vals[:, epoch - 1], vals[:, epoch - 1], torch.zeros(len(runs)))
+            for i in reported.nonzero().flatten().tolist():
                 epochs[i] = epoch
         assert epochs == [alone(c, p, vals.shape[1]).epoch for c, p in zip(runs, patience, strict=True)]
 
@@ -168,18 +171,85 @@ def test_the_rule_on_the_device_reports_the_same_epochs(batch: tuple[list[Counts
 @given(batches(), st.integers(1, 7))
 def test_finished_runs_may_leave_the_batch(batch: tuple[list[Counts], list[int], int], every: int) -> None:
     runs, patience, max_epochs = batch
-    stopper = Stopper(Protocol("official", max_epochs), np.array(patience, np.int64))
-    number, found = list(range(len(runs))), dict[int, tuple[int, ...]]()
+    stopper = Stopper([RULES["official"]], torch.tensor(patience), max_epochs)
+    number, found = list(range(len(runs))), dict[int, Outcome]()
     for epoch in range(1, len(runs[0]) + 1):
-        now = np.array([runs[i][epoch - 1] for i in number])
+        now = torch.tensor([runs[i][epoch - 1] for i in number]).view(-1, 2)
         if number:
-            stopper.update(epoch, now[:, 0], now[:, 1])
+            stopper.take(now[:, 0], now[:, 1], torch.zeros(len(number)))
         if epoch % every == 0 or epoch == len(runs[0]):
             for row, i in enumerate(number):
-                found[i] = tuple(int(v[row]) for v in (stopper.best, stopper.best_test, stopper.best_epoch))
-            kept = np.flatnonzero(~stopper.stopped)
+                found[i] = outcome(stopper, row)
+            kept = (~stopper.stopped).nonzero().flatten()
             stopper.keep(kept)
             number = [number[row] for row in kept]
     for i, counts in enumerate(runs):
-        expected = official(counts, patience[i], max_epochs)
-        assert found[i] == (expected.val, expected.test, expected.epoch)
+        assert found[i] == official(counts, patience[i], max_epochs)
+
+
+Losses = list[float]
+
+
+def at_the_end(name: str, counts: Counts, losses: Losses) -> int:
+    """The epoch that a rule without patience reports, from all epochs at once."""
+    vals = [val for val, _ in counts]
+    return {
+        "latest_best": len(vals) - vals[::-1].index(max(vals)),
+        "first_best": vals.index(max(vals)) + 1,
+        "lowest_val_loss": losses.index(min(losses)) + 1,
+        "last": len(vals),
+    }[name]
+
+
+@thorough
+@given(batches(), st.sampled_from(["latest_best", "official", "strict"]))
+def test_every_rule_reports_what_it_would_alone(batch: tuple[list[Counts], list[int], int], first: str) -> None:
+    """If the first one trains for as long: official and strict then stop at their own patience."""
+    runs, patience, _ = batch
+    length, rng = len(runs[0]), np.random.default_rng(len(runs))
+    losses = rng.integers(1, 5, (len(runs), length)).astype(float)
+    names = [first, *(name for name in RULES if name != first)]
+    stopper = Stopper([RULES[name] for name in names], torch.tensor(patience), length)
+    counts = torch.tensor(runs)
+    for epoch in range(length):
+        val, test = counts[:, epoch].unbind(1)
+        stopper.take(val, test, torch.zeros(len(runs)), torch.from_numpy(losses[:, epoch]))
+    for i, run in enumerate(runs):
+        trained = {"official": official, "strict": strict}.get(first)
+        epochs = trained(run, patience[i], length).epochs if trained else length
+        seen = run[:epochs]
+        assert int(stopper.epochs[i]) == epochs
+        for k, name in enumerate(names):
+            if name in ("official", "strict"):
+                expected = (official if name == "official" else strict)(seen, patience[i], length).epoch
+            else:
+                expected = at_the_end(name, seen, losses[i, :epochs].tolist())
+            found = outcome(stopper, i, k)
+            assert (found.epoch, found.val, found.test) == (expected, *seen[expected - 1]), name
+
+
+def test_a_run_whose_loss_is_not_finite_stops() -> None:
+    stopper = Stopper([RULES["official"]], torch.tensor([9, 9]), 100)
+    for epoch, loss in enumerate(([1.0, 1.0], [1.0, torch.nan], [1.0, 1.0]), 1):
+        val = torch.tensor([epoch, epoch])
+        stopper.take(val, val, torch.tensor(loss))
+    assert (stopper.watches[0].epoch.tolist(), stopper.epochs.tolist()) == ([3, 2], [3, 2])
+    assert stopper.stopped.tolist() == [False, True]
+
+
+def test_a_rule_of_ones_own_reads_the_latest_losses() -> None:
+    """PyG's APPNP: the lowest validation loss, until it exceeds the mean of the two before; here after epoch 3."""
+    window = Rule(
+        "window",
+        lambda watch: watch.losses[:, -1] < watch.lowest,
+        stops=lambda watch: (watch.at > 3) & (watch.losses[:, -1] > watch.losses[:, :-1].mean(1)),
+        losses=3,
+    )
+    stopper = Stopper([window], torch.tensor([0, 0]), 10)
+    losses = torch.tensor([[5.0, 5.0], [4.0, 6.0], [6.0, 7.0], [4.5, 3.0], [3.0, 6.0], [9.0, 2.0], [1.0, 1.0]])
+    for epoch, loss in enumerate(losses, 1):
+        val = torch.full((2,), epoch)
+        stopper.take(val, val, torch.zeros(2), loss)
+    assert stopper.epochs.tolist() == [6, 5]
+    assert stopper.watches[0].epoch.tolist() == [5, 4]
+    assert stopper.watches[0].loss.tolist() == [3.0, 3.0]

@@ -8,9 +8,9 @@ import torch
 
 from engine.graphs import problem, sample, unweighted
 from propreg.engine import Model, Replica
-from propreg.engine.problem import graph_digest
-from propreg.engine.state import initial
-from propreg.engine.streams import generator, glorot, mask_keys, stream_key
+from propreg.engine.models.network import initial
+from propreg.engine.ops.random import generator, glorot, mask_keys, stream_key
+from propreg.engine.tasks.node import graph_digest
 
 RUN = Replica(seed=3, split="a")
 GCN = Model("gcn")
@@ -81,6 +81,19 @@ def test_keys_are_the_same_on_every_machine() -> None:
 
 RECORDED_KEY = 16465886934523989599
 RECORDED_NUMBERS = [0.774663889969825, 0.08516288653026982, 0.08138714088998877]
+
+
+@pytest.mark.parametrize(
+    ("model", "recorded"),
+    [
+        (Model("mlp", hidden=5, layers=3, input_dropout=0.3), 3990754379789419142),
+        (Model("gat", hidden=3, heads=2, out_heads=4, attention_dropout=0.1), 7674734065524435965),
+        (Model("appnp", hidden=7, steps=4, teleport=0.25), 11109797700106176725),
+    ],
+    ids=["mlp", "gat", "appnp"],
+)
+def test_keys_of_other_models_are_those_of_recorded_runs(model: Model, recorded: int) -> None:
+    assert key(model=model) == recorded
 
 
 def test_glorot_stays_in_its_bounds_and_fills_them() -> None:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
-from propreg.data.sparse import from_dense
 from propreg.engine import Method, Model, Problem, Protocol, Replica
-from propreg.engine.train import train
+from propreg.engine.training.train import train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU; other tests do this on a CPU")
 
@@ -30,7 +30,7 @@ def hubbed(classes: int, degree: int) -> Problem:
 
 
 def regular(classes: int) -> Problem:
-    """A graph whose nodes all have as many neighbours: all entries of Â are equal."""
+    """A graph whose nodes all have as many neighbors: all entries of Â are equal."""
     rng = np.random.default_rng(classes)
     one = np.arange(2048).repeat(80)
     other = (one + np.tile(np.append(np.arange(-40, 0), np.arange(1, 41)), 2048)) % 2048
@@ -60,7 +60,7 @@ def test_strength_0(preset: Literal["paper", "reference"], model: Model, classes
 
 
 def same_bits(graph: Problem, model: Model, preset: Literal["paper", "reference"], count: int) -> None:
-    """So many runs without a regulariser, and with a strength of 0."""
+    """So many runs without a regularizer, and with a strength of 0."""
     runs = [Replica(seed=s, split="a", strength=0.0) for s in range(count)]
     protocol = Protocol(max_epochs=10)
     plain, zero = (

@@ -12,8 +12,8 @@ from engine.follow import Run
 from engine.graphs import problem, splits
 from engine.test_stopping import official, strict
 from propreg.engine import Method, Model, Protocol, Replica, Result
-from propreg.engine.passes import nothing_dropped
-from propreg.engine.train import train
+from propreg.engine.models.network import no_dropout
+from propreg.engine.training.train import train
 
 GCN = Model("gcn", hidden=16)
 METHOD = Method.preset("reference")
@@ -81,7 +81,7 @@ def test_the_weights_are_those_of_the_reported_epoch(rule: str) -> None:
     network, y = problem().network(GCN), torch.from_numpy(problem().graph.y)
     for result in trained(RUNS, rule, keep_weights=True).values():
         p = {name: w.unsqueeze(0) for name, w in result.weights.items()}
-        logits = network.finish(p, network.begin(p), nothing_dropped)[0]
+        logits = network.finish(p, network.begin(p), no_dropout)[0]
         split = splits("plain")[result.replica.split]
         right = (logits.argmax(-1) == y).numpy()
         assert right[split.val].mean() == pytest.approx(result.val)

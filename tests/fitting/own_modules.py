@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from communities import communities
 from propreg.data.graph import Split
-from propreg.data.pyg import to_data
+from propreg.data.own.pyg import to_data
 
 K = np.arange(120) // 3 % 10
 SPLIT = Split(K < 2, (K >= 2) & (K < 5), K >= 5)
@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {"mu": [0.5], "seeds": 2, "max_epochs": 12, "patience": 
 
 
 class Base(nn.Module):
-    """Two layers that add up each node's neighbours, with dropout."""
+    """Two layers that add up each node's neighbors, with dropout."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from propreg.fitting.choosing import Scores, choose, matched
+from propreg.fitting.selection import Scores, choose, matched
 
 NAN = float("nan")
 

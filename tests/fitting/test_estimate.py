@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from communities import communities
-from propreg.fitting import progress
-from propreg.fitting.estimate import Estimate
+from propreg import console
 from propreg.fitting.fit import fit
-from propreg.fitting.progress import Progress
+from propreg.fitting.progress import Estimate, Progress
 
 
 class Clock:
@@ -31,18 +30,18 @@ def said(groups: int, epochs: tuple[int, int], step: float, count: int = 50) -> 
 
 def test_it_is_said_once_and_counts_all_groups() -> None:
     """An epoch a second, 10 groups of 100 to 1,000 epochs: 1,000 to 10,000 seconds, less the five that are over."""
-    lines = ["It takes 0.3 to 2.8 h more, by how early trainings stop.", "Quicker: --seeds 1"]
+    lines = ["Time left: 0.3 to 2.8 h, depending on how early trainings stop.", "Quicker: --seeds 1"]
     assert said(10, (100, 1000), 1.0) == lines
 
 
 def test_a_short_training_gets_no_advice_and_a_very_short_one_no_line() -> None:
-    assert said(1, (20, 30), 1.0) == ["It takes about 25 s more, by how early trainings stop."]
+    assert said(1, (20, 30), 1.0) == ["Time left: about 25 s, depending on how early trainings stop."]
     assert said(1, (20, 30), 0.01) == []
 
 
 def test_slow_epochs_are_timed_a_few_times_first() -> None:
     assert said(1, (100, 100), 60.0, count=3) == []
-    assert said(1, (100, 100), 60.0, count=4)[0] == "It takes about 1.6 h more, by how early trainings stop."
+    assert said(1, (100, 100), 60.0, count=4)[0] == "Time left: about 1.6 h, depending on how early trainings stop."
 
 
 def quick(**options: Any) -> None:
@@ -52,13 +51,13 @@ def quick(**options: Any) -> None:
 
 def test_lines_are_for_those_who_asked(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Also where there is no terminal, and on standard error, so that a pipe stays clean."""
-    monkeypatch.setattr("propreg.fitting.estimate.FIRST_SECONDS", 0.0)
-    monkeypatch.setattr("propreg.fitting.estimate.LONG", -1.0)
+    monkeypatch.setattr("propreg.fitting.progress.FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("propreg.fitting.progress.LONG", -1.0)
     quick(progress="lines")
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert shown.err.startswith("It takes about ")
-    assert shown.err.endswith("Quicker, for a first look: --splits 2 --seeds 1 --mu 0.3\n")
+    assert shown.err.startswith("Time left: about ")
+    assert shown.err.endswith("For a quick first look: --splits 2 --seeds 1 --mu 0.3\n")
     assert shown.err.count("\n") == 2
     for silent in (None, False):
         quick(progress=silent)
@@ -66,7 +65,7 @@ def test_lines_are_for_those_who_asked(monkeypatch: pytest.MonkeyPatch, capsys: 
 
 
 def test_a_long_run_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(console, "EVERY", 0.0)
     quick(progress="lines")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 18

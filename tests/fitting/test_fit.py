@@ -12,16 +12,16 @@ from torch import nn
 
 from communities import communities
 from propreg.data.errors import DataError
-from propreg.data.own import read_graph
-from propreg.data.pyg import to_data
+from propreg.data.own.load import read_graph
+from propreg.data.own.pyg import to_data
 from propreg.data.splits import random_split
 from propreg.engine import Method, Model, Protocol, Replica, train_all
-from propreg.engine.problem import Problem
+from propreg.engine.regularizers import tunable
+from propreg.engine.tasks.node import Problem
 from propreg.fitting.fit import fit
-from propreg.fitting.methods import METHODS
 from propreg.fitting.verdict import judge, points
 
-GRAPH = communities()
+GRAPH, METHODS = communities(), tunable()
 QUICK: dict[str, Any] = {
     "splits": 2,
     "seeds": 2,
@@ -142,7 +142,7 @@ class Own(nn.Module):
         return out
 
 
-class Normalised(Own):
+class Normalized(Own):
     """One with running statistics, which is trained run by run."""
 
     def __init__(self) -> None:
@@ -153,7 +153,7 @@ class Normalised(Own):
         return super().forward(self.norm(x), edge_index)
 
 
-@pytest.mark.parametrize("factory", [Own, Normalised])
+@pytest.mark.parametrize("factory", [Own, Normalized])
 def test_a_model_of_ones_own(factory: Any) -> None:
     result = quick(factory, mu=[0.2])
     data = to_data(GRAPH)
@@ -205,10 +205,10 @@ def test_the_summary_of_an_interrupted_fit_is_of_what_is_finished(monkeypatch: p
     first, *_, verdict, _, why = part.summary().splitlines()
     assert first == "Interrupted: 4 of 12 trainings are finished."
     assert verdict.startswith("P-reg was not chosen on this graph so far: of what is finished, no strength did better")
-    assert why.endswith("One training of each kind says little. Let it train to its end for more.")
+    assert why.endswith("One training of each kind shows little. Let it train to the end for more.")
     assert "Ask for more" not in part.summary()
     chosen = replace(part, mu=0.5)
-    assert "whether P-reg helps on this graph so far: " in chosen.summary()
+    assert "Inconclusive on this graph so far: P-reg gives " in chosen.summary()
 
 
 def test_a_seed_that_fails_at_every_strength_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,7 +222,7 @@ def test_a_seed_that_fails_at_every_strength_leaves_the_others(monkeypatch: pyte
     assert not np.isnan(result.val[:, :, 0]).any()
     assert result.mu == result.mus[int(np.argmax(result.val[:, :, 0].mean(axis=1)))]
     assert result.summary().endswith(
-        "6 of 12 runs (seed 1) failed: the loss became NaN or infinite. Lower lr where that is often."
+        "6 of 12 runs (seed 1) failed: the loss became NaN or infinite. Lower lr if it happens often."
     )
 
 
@@ -252,7 +252,7 @@ def test_a_plain_model_that_always_fails_leaves_nothing_to_compare(monkeypatch: 
     assert np.isnan([result.plain.mean, result.plain.low, result.difference.mean, result.difference.p_value]).all()
     assert result.chosen.runs == 4
     assert not result.helps
-    assert result.summary().startswith("It cannot be told whether P-reg helps")
+    assert result.summary().startswith("Inconclusive: there is no pair of finished runs to compare")
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,10 @@ def test_a_plain_model_that_always_fails_leaves_nothing_to_compare(monkeypatch: 
         ({"seeds": 0}, ValueError, "seeds must be a whole number of at least 1"),
         ({"splits": 0}, ValueError, "splits must be at least 1"),
         ({"splits": []}, ValueError, "splits is empty"),
-        ({"splits": [random_split(np.arange(60) % 3, 5, 5)]}, DataError, "a bool for each of 120 nodes, but has shape"),
+        ({"splits": [random_split(np.arange(60) % 3, 5, 5)]}, DataError, r"must be bool \[120\], .* got bool \[60\]"),
         ({"splits": [1]}, TypeError, "must be a propreg Split"),
-        ({"splits": 2.5}, TypeError, "splits must be a number, or splits"),
-        ({"device": "abacus"}, ValueError, "device must be one of"),
+        ({"splits": 2.5}, TypeError, "splits must be a number or a list of splits"),
+        ({"device": "abacus"}, ValueError, "device must be auto, cpu, cuda or"),
         ({"train_per_class": 60}, DataError, "Ask for fewer"),
     ],
 )
@@ -307,8 +307,10 @@ def test_the_summary_compares_with_the_best_strength_whatever_was_chosen(chosen:
         f"difference   {points(apart.mean)} points [{points(apart.low)}, {points(apart.high)}], p"
     )
     assert verdict == judge(result).sentence
-    assert why[0].startswith("Perhaps because: mu was picked on 30 validation nodes a split, fewer than 100")
-    assert why[1].endswith("2 splits are too few to be sure: p cannot go below 0.5. Ask for more with splits=….")
+    assert why[0].startswith("Perhaps because: mu was picked on 30 validation nodes per split, fewer than 100")
+    assert why[1].endswith(
+        "2 splits are too few for a significant difference: p cannot go below 0.5. Use more with splits=…."
+    )
 
 
 def test_it_helps_only_where_that_is_sure() -> None:
@@ -329,7 +331,7 @@ def test_one_run_has_no_interval() -> None:
 
 
 def test_one_class_is_refused() -> None:
-    with pytest.raises(DataError, match="all labelled nodes are of one class"):
+    with pytest.raises(DataError, match="all labeled nodes are of one class"):
         fit(replace(GRAPH, y=np.zeros(120, np.int64)), **QUICK)
 
 

@@ -9,7 +9,7 @@ import torch
 
 from communities import communities
 from propreg.data.errors import DataError
-from propreg.data.sparse import from_dense
+from propreg.data.features import from_dense
 from propreg.fitting.fit import fit
 
 GRAPH = communities()
@@ -30,22 +30,22 @@ def with_end(node: int) -> Any:
         ({"x": X[:-3]}, "x has 117 rows but y has 120: both need one per node"),
         ({"x": from_dense(X[:-3])}, "x has 117 rows but y has 120"),
         ({"x": replace(SPARSE, indptr=SPARSE.indptr[:-1])}, "the indptr of x does not fit 120 rows"),
-        ({"x": torch.from_numpy(X)}, r"x must be a NumPy array, but a Tensor came: of a tensor, tensor.numpy\(\)"),
-        ({"x": X[:, 0]}, r"x must be numbers \[nodes, features\], but float32 \[120\] came"),
-        ({"x": X.astype(str)}, r"x must be numbers \[nodes, features\], but <U"),
+        ({"x": torch.from_numpy(X)}, r"x must be a NumPy array, got a Tensor: for a tensor, pass tensor.numpy\(\)"),
+        ({"x": X[:, 0]}, r"x must be numbers \[nodes, features\], got float32 \[120\]"),
+        ({"x": X.astype(str)}, r"x must be numbers \[nodes, features\], got <U"),
         ({"x": np.where(X > 1, np.inf, X)}, "hold a NaN or infinite number"),
         ({"edge_index": with_end(120)}, "edge_index: node 120 is out of range for 120 nodes"),
         ({"edge_index": with_end(-1)}, "edge_index: node -1 is out of range for 120 nodes"),
         (
             {"edge_index": EDGES.T},
-            r"edge_index must be int64 \[2, edges\], source over target, but int64 \[\d+, 2\] came",
+            r"edge_index must be int64 \[2, edges\], source over target, got int64 \[\d+, 2\]",
         ),
-        ({"edge_index": EDGES.astype(np.int32)}, r"edge_index must be int64 \[2, edges\], .* but int32"),
-        ({"edge_index": torch.from_numpy(EDGES)}, "edge_index must be a NumPy array, but a Tensor came"),
-        ({"y": Y.astype(np.int32)}, r"y must be the classes of the nodes, int64 \[nodes\], but int32 \[120\] came"),
-        ({"y": Y[:, None]}, r"int64 \[nodes\], but int64 \[120, 1\] came"),
-        ({"y": Y.tolist()}, "y must be a NumPy array, but a list came"),
-        ({"edge_weight": np.ones(3, np.float32)}, r"edge_weight has type float32 and shape \(3,\)"),
+        ({"edge_index": EDGES.astype(np.int32)}, r"edge_index must be int64 \[2, edges\], .* got int32"),
+        ({"edge_index": torch.from_numpy(EDGES)}, "edge_index must be a NumPy array, got a Tensor"),
+        ({"y": Y.astype(np.int32)}, r"y must be the classes of the nodes, int64 \[nodes\], got int32 \[120\]"),
+        ({"y": Y[:, None]}, r"int64 \[nodes\], got int64 \[120, 1\]"),
+        ({"y": Y.tolist()}, "y must be a NumPy array, got a list"),
+        ({"edge_weight": np.ones(3, np.float32)}, r"got float32 of shape \(3,\)"),
         ({"edge_weight": -np.ones(COUNT, np.float32)}, "edge_weight of edge 0 is -1.0"),
     ],
 )

@@ -10,9 +10,9 @@ SCRIPT = """
 import signal, threading, torch
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
 from communities import communities
-from propreg.fitting import progress
+from propreg import console
 from propreg.fitting.fit import fit
-progress.EVERY = 0.0
+console.EVERY = 0.0
 torch.set_num_threads(2)
 result = fit(communities(), mu=0.5, splits=50, seeds=50, train_per_class=5, val_per_class=5, progress="lines")
 print(result.finished, 0 < len(result.runs) < 5000, threading.active_count(), torch.get_num_threads())

@@ -10,9 +10,8 @@ from torch import Tensor
 
 from fitting.own_modules import GRAPH, QUICK, SPLIT, Base, Frozen, Scaled, Unregistered
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
-from propreg.fitting.fit import fit
-from propreg.fitting.own_batch import replicas_together
-from propreg.fitting.own_model import OwnNetwork
+from propreg.engine.models.user_module import OwnNetwork
+from propreg.fitting.fit import fit, replicas_together
 
 
 def trained(factory: Any, replicas: list[Replica], *, together: bool, batch: int) -> dict[int, Result]:
@@ -102,12 +101,12 @@ def test_on_a_gpu_runs_train_together_and_the_callers_random_numbers_are_left_al
 def test_on_a_cpu_runs_train_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interruption keeps those that have finished, and memory is that of one."""
     sizes = []
-    initial = OwnNetwork.initial
+    stacked = OwnNetwork.stacked
 
     def counted(self: OwnNetwork, replicas: list[Replica]) -> dict[str, Tensor]:
         sizes.append(len(replicas))
-        return initial(self, replicas)
+        return stacked(self, replicas)
 
-    monkeypatch.setattr(OwnNetwork, "initial", counted)
+    monkeypatch.setattr(OwnNetwork, "stacked", counted)
     assert len(fit(GRAPH, Base, device="cpu", **QUICK).runs) == 4
     assert sizes == [1] * 5  # once before anything is trained

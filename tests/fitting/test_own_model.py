@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from fitting.own_modules import DATA, EVERY, GRAPH, QUICK, SPLIT, Base, Frozen, Tied, Unused
 from propreg import preg
-from propreg.data.pyg import to_data
+from propreg.data.own.pyg import to_data
 from propreg.engine import Replica
-from propreg.fitting import reading
+from propreg.fitting import inputs as reading
 from propreg.fitting.fit import fit
 from samples import pyg
 
@@ -132,7 +132,7 @@ class Masked(Base):
         self.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
 
 
-class Spoilt(Base):
+class Spoiled(Base):
     """Statistics that only an evaluation uses, and that training spoils."""
 
     def __init__(self) -> None:
@@ -154,4 +154,4 @@ def test_infinities_in_a_buffer_are_no_failure() -> None:
 
 def test_statistics_that_training_spoils_are_one() -> None:
     with pytest.raises(RuntimeError, match="NaN or infinite"):
-        fit(GRAPH, Spoilt, **QUICK)
+        fit(GRAPH, Spoiled, **QUICK)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from fitting.own_modules import GRAPH, QUICK, Base
+from fitting.own_modules import DATA, GRAPH, QUICK, Base
 from propreg.fitting.fit import fit
 
 
@@ -41,6 +41,26 @@ class InPlaceAlways(Base):
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return super().forward(x.mul_(1.5), edge_index)
+
+
+class IntoEdges(Base):
+    """Turns every edge round, in place."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        edge_index.copy_(edge_index.flip(0))
+        return super().forward(x, edge_index)
+
+
+class Later(Base):
+    """Writes into the edges when the trial before the training is over."""
+
+    calls = 0
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        type(self).calls += 1
+        if type(self).calls > 40:
+            edge_index[0] = 0
+        return super().forward(x, edge_index)
 
 
 class Sparse(Base):
@@ -118,13 +138,14 @@ def of_any_width(widths: list[int]) -> Any:
         (Nothing, ValueError, "no parameter that requires a gradient"),
         (lambda: Base().requires_grad_(False), ValueError, "no parameter that requires a gradient"),
         (lambda: Base().double(), TypeError, r"'a.weight' of model is torch.float64, but fit trains in torch.float32"),
-        (DoubleLogits, TypeError, "logits in torch.float32, but torch.float64 came"),
+        (DoubleLogits, TypeError, "logits in torch.float32, got torch.float64"),
         (NeverUsedLazy, ValueError, "'c.weight' of model is lazy, and forward does not use it"),
         (Remembers, ValueError, "could not be handed back: a new module with the same parameters and buffers"),
         (Grows, ValueError, "could not be handed back, since its state cannot be set"),
         (Detached, ValueError, "no gradient flows from"),
         (InPlace, ValueError, "changes x in place, which all runs share"),
         (InPlaceAlways, ValueError, "changes x in place, which all runs share"),
+        (IntoEdges, ValueError, "changes edge_index in place, which all runs share"),
         (Sparse, ValueError, "'names' of model has sparse gradients, which fit does not take"),
         (lambda: 3, TypeError, "must make a torch.nn.Module, but it made a int"),
         (lambda: Base().b, TypeError, "positional argument"),
@@ -137,13 +158,25 @@ def test_what_cannot_be_trained_or_handed_back_is_refused_at_once(
         raise AssertionError("it was trained")
 
     monkeypatch.setattr("propreg.fitting.fit.train_all", never)
-    features = np.array(GRAPH.x)
+    features, edges = np.array(GRAPH.x), GRAPH.edge_index.copy()
     with pytest.raises(error, match=says) as caught:
         fit(GRAPH, factory, **QUICK)
     assert "\n" not in str(caught.value)
     np.testing.assert_array_equal(GRAPH.x, features)
+    np.testing.assert_array_equal(GRAPH.edge_index, edges)
+
+
+def test_what_a_model_writes_into_while_it_trains_is_no_result_and_not_the_callers() -> None:
+    edges, mine = GRAPH.edge_index.copy(), DATA.edge_index.clone()
+    for data in (GRAPH, DATA):
+        Later.calls = 0
+        with pytest.raises(ValueError, match="changes edge_index in place, which all runs share"):
+            fit(data, Later, **QUICK)
+    assert Later.calls > 40
+    np.testing.assert_array_equal(GRAPH.edge_index, edges)
+    assert torch.equal(DATA.edge_index, mine)
 
 
 def test_dropout_belongs_to_the_module() -> None:
-    with pytest.raises(ValueError, match="set it inside the module of your own"):
+    with pytest.raises(ValueError, match="set it inside your own module"):
         fit(GRAPH, Base, dropout=0.2, **QUICK)

@@ -60,7 +60,7 @@ class Full(io.StringIO):
 @pytest.mark.parametrize("gone", [False, True])
 def test_nobody_reading_ends_no_training(wanted: Any, gone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", None if gone else Full())
-    monkeypatch.setattr("propreg.fitting.progress.EVERY", 0.0)
+    monkeypatch.setattr("propreg.console.EVERY", 0.0)
     with Progress(2, wanted) as bar:
         bar.say("it takes a while")
         bar.advance(finished(0.0, 0.8))

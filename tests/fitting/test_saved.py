@@ -14,12 +14,12 @@ import torch
 import propreg
 from communities import communities
 from damaged_files import damaged_npz, rewrite
-from propreg.data._npz import read_npz, write_npz
 from propreg.data.errors import DataError
-from propreg.data.own_npz import members_digest
-from propreg.data.pyg import to_data
+from propreg.data.formats.npz import read_npz, write_npz
+from propreg.data.own.npz import members_digest
+from propreg.data.own.pyg import to_data
 from propreg.engine import Model
-from propreg.fitting.saved import read_settings
+from propreg.fitting.checkpoint import read_settings
 
 GRAPH = communities()
 MODELS = {
@@ -124,8 +124,8 @@ def settings_of(saved: Path, **changes: Any) -> str:
         ({"name": "transformer"}, "model must be one of"),
         ({"hidden": 10**12}, "a size is out of range"),
         ({"hidden": 63}, "not float32"),
-        ({"hidden": 64.5}, "hidden is 64.5"),
-        ({"hidden": True}, "hidden is True"),
+        ({"hidden": 64.5}, "hidden must be a whole number"),
+        ({"hidden": True}, "hidden must be a whole number"),
         ({"layers": 10**9}, "arrays for 1000000000 layers"),
         ({"layers": 3}, "arrays for 3 layers"),
         ({"name": "mlp"}, "other arrays than a mlp"),
@@ -136,7 +136,7 @@ def settings_of(saved: Path, **changes: Any) -> str:
         ({"dropout": None}, "dropout is None"),
         ({"weighted": 1}, "another type"),
         ({"about": []}, "another type"),
-        ({"architecture": 3}, "other fields"),
+        ({"architecture": 3}, "must be a JSON object"),
         ({"unknown": 1}, "unexpected keyword"),
     ],
 )
@@ -151,12 +151,12 @@ def test_settings_that_cannot_be(saved: Path, tmp_path: Path, change: dict[str, 
     ("members", "says"),
     [
         ({"format": "propreg-model-2"}, "newer than 'propreg-model-1': update propreg"),
-        ({"format": "propreg-graph-1"}, "is no model that propreg saved"),
-        ({"format": None}, "is no model that propreg saved"),
-        ({"settings": None}, "is no model that propreg saved"),
+        ({"format": "propreg-graph-1"}, "is not a model that propreg saved"),
+        ({"format": None}, "is not a model that propreg saved"),
+        ({"settings": None}, "is not a model that propreg saved"),
         ({"settings": "{"}, "its settings cannot be used"),
         ({"settings": "[1]"}, "its settings cannot be used"),
-        ({"settings": 3.0}, "is no model that propreg saved"),
+        ({"settings": 3.0}, "is not a model that propreg saved"),
         ({"module_0__bias": None}, "arrays for 2 layers"),
         ({"module_9__bias": np.zeros(3, np.float32)}, "other arrays than a gcn"),
         ({"module_0__bias": np.zeros(64)}, "is float64"),
@@ -174,7 +174,7 @@ def test_other_files(saved: Path, tmp_path: Path) -> None:
         propreg.load_model(tmp_path / "nothing.npz")
     other = tmp_path / "other.npz"
     np.savez(other, y=np.arange(3))
-    with pytest.raises(DataError, match="is no model that propreg saved"):
+    with pytest.raises(DataError, match="is not a model that propreg saved"):
         propreg.load_model(other)
     other.write_bytes(pickle.dumps({"model": 1}))
     with pytest.raises(DataError):
@@ -182,5 +182,23 @@ def test_other_files(saved: Path, tmp_path: Path) -> None:
     arrays = read_npz(saved)
     arrays["module_0__bias"] = arrays["module_0__bias"] + 1
     write_npz(other, arrays)
-    with pytest.raises(DataError, match="does not have the SHA-256"):
+    with pytest.raises(DataError, match="does not match its SHA-256"):
         propreg.load_model(other)
+
+
+@pytest.mark.parametrize("name", ["gcn", "gat", "mlp", "appnp"])
+def test_files_of_the_first_format_open(name: str) -> None:
+    """Files that hold every setting of their time, and the logits of their models then."""
+    folder, data = Path(__file__).parent / "models", to_data(GRAPH)
+    model = propreg.load_model(folder / f"{name}.npz")
+    with np.load(folder / "logits.npz") as logits:
+        np.testing.assert_allclose(model(data.x, data.edge_index).detach().numpy(), logits[name], atol=1e-6)
+    settings = read_settings(folder / f"{name}.npz")
+    assert (settings.architecture.name, settings.dropout, settings.features) == (name, 0.4, 8)
+
+
+def test_a_setting_that_the_weights_depend_on_is_needed(saved: Path, tmp_path: Path) -> None:
+    raw = json.loads(settings_of(saved))
+    del raw["architecture"]["hidden"]
+    with pytest.raises(DataError, match="the architecture lacks hidden"):
+        propreg.load_model(changed(saved, tmp_path / "model.npz", settings=json.dumps(raw)))

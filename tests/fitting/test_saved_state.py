@@ -12,12 +12,11 @@ from torch import nn
 import propreg
 from damaged_files import damaged_npz, rewrite
 from fitting.own_modules import DATA, EVERY, GRAPH, QUICK, Base, Frozen, Lazy, Scaled, Tied, Unregistered
-from propreg.data._npz import read_npz, write_npz
 from propreg.data.errors import DataError
-from propreg.data.own_npz import members_digest
+from propreg.data.formats.npz import read_npz, write_npz
+from propreg.data.own.npz import members_digest
+from propreg.fitting.checkpoint import read_settings, write_state
 from propreg.fitting.fit import fit
-from propreg.fitting.saved import read_settings
-from propreg.fitting.saved_state import write_state
 
 KEPT = [factory for factory in EVERY if factory is not Unregistered]  # of which no file knows
 
@@ -88,12 +87,12 @@ def whole() -> nn.Module:
     ("module", "error", "says"),
     [
         (None, ValueError, "holds the state of a model of your own, but not its code: pass a new module"),
-        (Scaled, TypeError, r"module must be a torch.nn.Module, but <class .* came: make one"),
+        (Scaled, TypeError, r"module must be a torch.nn.Module, got <class .*>: make one"),
         (Base(), ValueError, "the file has 'norm.bias' but the module has not: make the module that was trained"),
         (Tied(), ValueError, "but the module has not: make the module that was trained"),
         (Frozen(), ValueError, "has not: make the module that was trained"),
-        (wider(), ValueError, r"'b.weight' is float32 \[3, 6\] but that of the module torch.float32 \[4, 6\]"),
-        (whole(), ValueError, r"'scale' is float32 \[8\] but that of the module torch.int64 \[8\]"),
+        (wider(), ValueError, r"'b.weight' is float32 \[3, 6\] in the file but torch.float32 \[4, 6\] in the module"),
+        (whole(), ValueError, r"'scale' is float32 \[8\] in the file but torch.int64 \[8\] in the module"),
         (Lazy(), ValueError, "'a.weight' of module is lazy and has no size: call the module once"),
     ],
 )
@@ -113,7 +112,7 @@ def test_a_model_of_ours_needs_no_module(tmp_path: Path) -> None:
 
 
 def test_it_has_no_settings_to_build_from(saved: Path) -> None:
-    with pytest.raises(DataError, match="holds the state of a model of its user's own, which has no settings"):
+    with pytest.raises(DataError, match="holds the state of a user's module, which has no settings"):
         read_settings(saved)
 
 

@@ -10,12 +10,12 @@ import torch
 from communities import communities
 from propreg.data.errors import DataError
 from propreg.data.graph import Split
-from propreg.data.pyg import to_data
+from propreg.data.own.pyg import to_data
 from propreg.data.splits import random_split
+from propreg.devices import find_device
 from propreg.engine import Model
+from propreg.fitting.checkpoint import load_model
 from propreg.fitting.fit import fit
-from propreg.fitting.saved import load_model
-from propreg.fitting.settings import device_of
 
 GRAPH = communities()
 SPLIT = random_split(GRAPH.y, 5, 10)
@@ -53,22 +53,22 @@ def test_whole_numbers_of_numpy(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "cpu:0", torch.device("cpu"), torch.device("cpu", 0)])
 def test_a_device_by_name_or_as_torch_has_it(device: Any) -> None:
-    assert device_of(device) == torch.device("cpu")
+    assert find_device(device) == torch.device("cpu")
     assert quick(device=device).finished
 
 
 @pytest.mark.parametrize("device", ["cuda:x", "cpu:", "auto:0"])
 def test_a_device_that_is_no_device(device: str) -> None:
-    with pytest.raises(ValueError, match="device must be like 'auto', 'cpu', 'cuda' or 'cuda:0'"):
+    with pytest.raises(ValueError, match="device must be auto, cpu, cuda or one GPU like cuda:0, got"):
         quick(device=device)
 
 
 def test_a_device_beyond_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert device_of("cuda:1") == torch.device("cuda:1")
+    assert find_device("cuda:1") == torch.device("cuda:1")
     with pytest.raises(ValueError, match="device is 'cuda:2', but torch sees 2: the last one is 'cuda:1'"):
-        device_of("cuda:2")
+        find_device("cuda:2")
 
 
 def _with(part: str, *nodes: int) -> Split:
@@ -83,21 +83,21 @@ TRAIN, VAL, TEST = (int(np.flatnonzero(getattr(SPLIT, part))[0]) for part in ("t
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"patience": -1}, ValueError, "patience must be a whole number of at least 0, but -1 came: to train all"),
-        ({"patience": 1.5}, ValueError, "patience must be a whole number of at least 0, but 1.5 came"),
-        ({"patience": None}, ValueError, "patience must be a whole number of at least 0, but None came"),
-        ({"patience": float("inf")}, ValueError, "but inf came: to train all epochs, give as many as max_epochs"),
+        ({"patience": -1}, ValueError, "patience must be a whole number of at least 0, got -1: to train all"),
+        ({"patience": 1.5}, ValueError, "patience must be a whole number of at least 0, got 1.5"),
+        ({"patience": None}, ValueError, "patience must be a whole number of at least 0, got None"),
+        ({"patience": float("inf")}, ValueError, "got inf: to train all epochs, pass max_epochs"),
         ({"max_epochs": 0}, ValueError, "max_epochs must be a whole number of at least 1"),
         ({"max_epochs": True}, ValueError, "max_epochs must be a whole number of at least 1"),
-        ({"lr": "0.1"}, ValueError, "lr must be a finite number of at least 0, but '0.1' came"),
+        ({"lr": "0.1"}, ValueError, "lr must be a finite number of at least 0, got '0.1'"),
         ({"lr": float("inf")}, ValueError, "lr must be a finite number"),
         ({"weight_decay": None}, ValueError, "weight_decay must be a finite number"),
         ({"dropout": 1.5}, ValueError, "dropout must lie between 0 and 1"),
-        ({"model": Model(hidden=0)}, ValueError, "hidden must be a whole number of at least 1, but 0 came"),
+        ({"model": Model(hidden=0)}, ValueError, "hidden must be a whole number of at least 1, got 0"),
         ({"model": Model(layers=1)}, ValueError, "layers must be a whole number of at least 2"),
-        ({"progress": "foo"}, ValueError, "progress must be True, False, None or 'lines', but 'foo' came"),
+        ({"progress": "foo"}, ValueError, "progress must be True, False, None or 'lines', got 'foo'"),
         ({"progress": 1}, ValueError, "progress must be True, False, None or 'lines'"),
-        ({"splits": SPLIT}, TypeError, r"one Split came: pass splits=\[split\]"),
+        ({"splits": SPLIT}, TypeError, r"got one Split: pass splits=\[split\]"),
         ({"splits": {0: SPLIT, "0": SPLIT}}, ValueError, "two names that read the same"),
         ({"splits": [_with("val", TRAIN)]}, DataError, f"split '0': node {TRAIN} is in two of the masks"),
         ({"splits": [_with("test", TRAIN)]}, DataError, "in two of the masks"),
@@ -106,7 +106,7 @@ TRAIN, VAL, TEST = (int(np.flatnonzero(getattr(SPLIT, part))[0]) for part in ("t
         ({"splits": 1, "val_per_class": 0}, ValueError, "val_per_class must be a whole number of at least 1"),
         ({"splits": 1, "train_per_class": 2.0}, ValueError, "train_per_class must be a whole number"),
         ({"mu": [0.1, "0.2"]}, TypeError, r"mu must be 'auto', a number or a list of numbers"),
-        ({"mu": b"12"}, TypeError, "mu must be 'auto', a number or a list of numbers, but b'12' came"),
+        ({"mu": b"12"}, TypeError, "mu must be 'auto', a number or a list of numbers, got b'12'"),
     ],
 )
 def test_what_cannot_be_asked_for_is_one_sentence(options: dict[str, Any], error: type[Exception], says: str) -> None:
@@ -119,7 +119,7 @@ def test_what_cannot_be_asked_for_is_one_sentence(options: dict[str, Any], error
 def test_a_node_without_a_label_is_refused_in_a_split_as_in_a_mask(part: str, node: int) -> None:
     y = GRAPH.y.copy()
     y[node] = -1
-    says = f"node {node} is in {part}_mask but has no label"
+    says = rf"node {node} is in {part}(_mask)? but has no label"
     with pytest.raises(DataError, match=f"split 'mine': {says}"):
         fit(replace(GRAPH, y=y), **{**QUICK, "splits": {"mine": SPLIT}})
     data = to_data(replace(GRAPH, y=y, split=SPLIT))

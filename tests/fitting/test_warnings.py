@@ -10,8 +10,9 @@ import torch
 
 from communities import communities
 from propreg.data.graph import Graph
-from propreg.data.pyg import to_data
-from propreg.fitting import reading
+from propreg.data.own.pyg import to_data
+from propreg.data.splits import random_split
+from propreg.fitting import inputs as reading
 from propreg.fitting.fit import fit
 from propreg.fitting.result import FitResult
 from samples import pyg
@@ -67,3 +68,13 @@ def test_class_numbers_without_a_node_keep_their_output_and_are_warned_of() -> N
 @pytest.mark.parametrize("graph", [ONE_WAY, GAPS], ids=["one way", "gaps"])
 def test_a_graph_that_a_reader_made_is_taken_as_it_is(graph: Graph) -> None:
     assert quick(graph).finished  # a warning would be an error here
+
+
+def test_one_class_only_in_training_is_warned_of() -> None:
+    own = random_split(GRAPH.y, 5, 10, 0)
+    alone = replace(own, train=own.train & (GRAPH.y == 0))
+    with pytest.warns(UserWarning, match="1 of 2 splits \\('1'\\) are of one class, so every model predicts") as said:
+        result = fit(GRAPH, mu=[0.5], splits=[own, alone], seeds=1, max_epochs=3, progress=False)
+    assert said[0].filename == __file__
+    assert result.finished
+    fit(GRAPH, mu=[0.5], splits=[own], seeds=1, max_epochs=3, progress=False)  # a warning would be an error here

@@ -5,10 +5,9 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from propreg.study.choosing import choose
-from propreg.study.experiment import Line, load_experiment
-from propreg.study.results import Results
-from propreg.study.tsne_record import Cloud, Numbers, TsneRecord
+from propreg.store.results import Results
+from propreg.study.figures.tsne_record import Cloud, RunMeasures, TsneRecord
+from propreg.study.spec.experiment import Line, load_experiment, select_lines
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
@@ -46,7 +45,7 @@ def study_lines() -> list[Line]:
     lines: list[Line] = []
     for name, filters in parts.items():
         for each in filters:
-            lines += choose(load_experiment(name), [each] if each else [])
+            lines += select_lines(load_experiment(name), [each] if each else [])
     return lines
 
 
@@ -84,7 +83,7 @@ def made_up_tsne() -> TsneRecord:
             name,
             strength,
             tuple((20.0 * label + places.gauss(0, 3), places.gauss(0, 3)) for label in labels),
-            tuple(Numbers(seed, "0" * 64, 700, 1000, 50, 0.3, 2.0, 5.0) for seed in range(10)),
+            tuple(RunMeasures(seed, "0" * 64, 700, 1000, 50, 0.3, 2.0, 5.0) for seed in range(10)),
         )
         for name, strength in methods
     )

@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from propreg.report import study_html
-from propreg.report.pictures import _small
+from propreg.store.results import Results
 from propreg.study.figures.parts import Figure, Panel, Series
-from propreg.study.results import Results
 from report.looking import PHONE, Started, looking, scroll_through
 
 MUS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -58,9 +57,9 @@ def panels() -> tuple[Panel, ...]:
 
 @pytest.fixture(scope="module")
 def charts_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    figure = Figure("fig-mask", "t", "a", "m", "c", ("f",), (), panels(), columns=2)
+    figure = Figure("fig-mask", "t", "a", "m", "c", "f", (), panels(), columns=2)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(study_html, "pictures", lambda *_: {"fig-mask": [_small(figure, "", None)]})
+        patched.setattr(study_html, "pictures", lambda *_: {"fig-mask": [study_html.packed_figure(figure, "", None)]})
         html = study_html.page_of(Results())
     file = tmp_path_factory.mktemp("charts") / "index.html"
     file.write_text(html, encoding="utf-8")
@@ -119,7 +118,7 @@ def test_what_lies_outside_is_cut_off_at_the_axis(page: Page) -> None:
         )
         return found
 
-    # From 82 at 0.25 straight towards 60 at 0.5: at 0.3 it is at 77.6, well inside.
+    # From 82 at 0.25 straight toward 60 at 0.5: at 0.3 it is at 77.6, well inside.
     assert "laplacian-sum line" in there(0.3, 77.6)
     assert "laplacian-sum band" in there(0.3, 78.2)
     assert not there(0.75, 76.05), "a line along the edge would say that the value is there"

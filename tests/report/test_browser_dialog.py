@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from propreg.study.experiment import load_experiment
-from propreg.study.run import Run
+from propreg.store.run import Run
+from propreg.study.spec.experiment import load_experiment
 from report.looking import Started, looking
 
 
@@ -23,9 +23,9 @@ def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
     cell.focus()
     page.keyboard.press("Enter")
     dialog = page.locator("dialog")
-    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (reference) on Cora")
+    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (official code) on Cora")
     expect(dialog.locator(".facts")).to_contain_text("μ = 0.4")
-    expect(dialog).to_contain_text(": better. It is better in")
+    expect(dialog).to_contain_text(": significantly better. It is better in")
     (line,) = [
         each
         for each in load_experiment("table1").lines
@@ -45,21 +45,21 @@ def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
 
 
 def test_a_dialog_says_what_its_units_are_and_what_is_asked_of_them(page: Page) -> None:
-    agree = "give only where all of them agree"
+    agree = "reach only where all of them agree"
     for section, units, few in (("table1", "5 splits", True), ("table-standard-gcn-gat", "10 seeds", False)):
         page.locator(f"#{section} tr[data-method=preg][data-pick=validation] td button").first.click()
         words = page.locator("dialog .body")
         expect(words).to_contain_text(re.compile(rf"sign-flip test over the {units} gives p = 0\.\d\d\d\."))
-        expect(words).to_contain_text("Better or worse is said where the 95 % interval of the difference leaves out 0")
+        expect(words).to_contain_text("A difference is significant if its 95 % interval excludes 0")
         assert (f"which {units} {agree}" in words.inner_text()) == few
-        assert "flatter" not in words.inner_text()
+        assert "optimistic" not in words.inner_text()
         page.keyboard.press("Escape")
 
 
 def test_a_dialog_of_what_is_best_on_test_says_that_it_flatters(page: Page) -> None:
     page.locator("#filter-pick").select_option("test")
     page.locator("#table1 tr[data-method=preg][data-pick=test] td button").first.click()
-    expect(page.locator("dialog .body")).to_contain_text("chosen by the very test accuracy that is shown here")
+    expect(page.locator("dialog .body")).to_contain_text("picked on the test accuracy that is shown here")
 
 
 def test_the_curve_marks_both_picks_and_gives_values(page: Page) -> None:
@@ -97,7 +97,7 @@ def test_runs_sort_inside_the_dialog(page: Page) -> None:
 def test_what_is_missing_says_so_in_its_dialog(page: Page) -> None:
     page.locator("#table1 tr[data-model=gat] td button").first.click()
     dialog = page.locator("dialog")
-    expect(dialog).to_contain_text("0 of 25 runs are recorded, nothing is filled in")
+    expect(dialog).to_contain_text("0 of 25 runs are recorded")
     expect(dialog.locator("code").last).to_contain_text("propreg reproduce table1 --only dataset=cora,model=gat")
     page.get_by_role("button", name="Close").click()
     expect(dialog).to_be_hidden()

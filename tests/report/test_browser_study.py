@@ -113,7 +113,7 @@ def test_filters_choose_columns_and_rows(page: Page) -> None:
     assert 0 < len(rows()) < everything
     assert all(row.startswith("GCN") for row in rows())
     page.locator("#filter-method").select_option("preg")
-    assert rows() == ["GCN P-reg (reference)", "GCN P-reg (paper)"]
+    assert rows() == ["GCN P-reg (official code)", "GCN P-reg (paper)"]
     page.locator("#filter-pick").select_option("")
     assert [row for row in rows() if row.endswith("best on test")] == rows()[1::2]
     page.locator("#filter-dataset").select_option("citeseer")
@@ -137,8 +137,8 @@ def test_a_fixed_strength_is_shown_once_whatever_is_chosen(page: Page) -> None:
         assert [row.split(" GCN ")[0] for row in listed] == [
             "plain",
             "Laplacian (mean)",
-            "Laplacian (official)",
-            "P-reg (reference)",
+            "Laplacian (official code)",
+            "P-reg (official code)",
             "P-reg (paper)",
         ]
         assert [" 0.5 fixed " in row for row in listed] == [False, True, True, True, True]
@@ -165,7 +165,7 @@ def test_a_table_becomes_a_list_that_sorts_by_every_number(page: Page) -> None:
 
 
 def test_the_other_presets_matrix_is_shown_when_asked(page: Page) -> None:
-    page.locator("label", has_text="as the paper’s formula").click()
+    page.locator("label", has_text="paper form").click()
     expect(page.locator("[data-shown-by=matrix][data-value=paper]")).to_be_visible()
     expect(page.locator("[data-shown-by=matrix][data-value=reference]")).to_be_hidden()
 
@@ -181,19 +181,19 @@ def test_another_dataset_of_figure_four(page: Page) -> None:
 def test_the_theme_is_switched_and_remembered(started: Started, study_file: Path) -> None:
     with looking(started, study_file, scheme="light") as watched:
         page = watched.page
-        colour = "getComputedStyle(document.body).backgroundColor"
-        light = page.evaluate(colour)
+        color = "getComputedStyle(document.body).backgroundColor"
+        light = page.evaluate(color)
         button = page.get_by_role("button", name="Dark")
         assert button.get_attribute("aria-pressed") == "false"
         button.click()
         assert button.get_attribute("aria-pressed") == "true"
-        dark = page.evaluate(colour)
+        dark = page.evaluate(color)
         assert dark != light
         watched.requests.clear()
         page.reload()
-        assert page.evaluate(colour) == dark
+        assert page.evaluate(color) == dark
     with looking(started, study_file, scheme="dark") as watched:
-        assert watched.page.evaluate(colour) == dark
+        assert watched.page.evaluate(color) == dark
 
 
 def test_the_skip_link_comes_first_and_the_focus_is_seen(page: Page) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
-from propreg.study.exported import write_export
+from propreg.store.export import write_export
 from report.samples import run_record
 
 
@@ -49,7 +49,7 @@ def test_a_page_that_cannot_be_written_is_told(run_folder: Path, tmp_path: Path)
     mine, folder = tmp_path / "mine.html", tmp_path / "folder.html"
     mine.write_text("<h1>mine</h1>")
     folder.mkdir()
-    for target, says in ((mine, "was not written by propreg and stays"), (folder, "is a folder, not a page")):
+    for target, says in ((mine, "was not written by propreg and is kept"), (folder, "is a folder, not a page")):
         result = CliRunner().invoke(app, ["report", str(run_folder), "-o", str(target)])
         assert result.exit_code == 1
         assert f"{target} {says}" in result.output
@@ -71,7 +71,7 @@ def test_somebody_elses_page_stays(run_folder: Path, tmp_path: Path) -> None:
     (target / "index.html").write_text("<h1>mine</h1>")
     result = CliRunner().invoke(app, ["report", str(run_folder), "-o", str(target)])
     assert result.exit_code == 1
-    assert "was not written by propreg and stays" in result.output
+    assert "was not written by propreg and is kept" in result.output
     assert (target / "index.html").read_text() == "<h1>mine</h1>"
 
 
@@ -81,9 +81,9 @@ def test_somebody_elses_page_stays(run_folder: Path, tmp_path: Path) -> None:
         (["nowhere"], "There is no run at nowhere"),
         (["--results", "nowhere"], "There are no results at nowhere"),
         (["run/index.html"], "run/index.html is a page, not a record: give the folder of the run, or the run.json in"),
-        (["damaged"], "is no JSON"),
+        (["damaged"], "is not valid JSON"),
         (["wrong"], "The record's mus should"),
-        (["run", "-o", "run/run.json"], "is no folder: choose another with -o"),
+        (["run", "-o", "run/run.json"], "is not a folder: choose another with -o"),
     ],
 )
 def test_what_is_wrong_is_one_sentence(

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import pytest
 
 from propreg.report import run_figures, run_page, study, study_html
-from propreg.report.names import clean, clip
-from propreg.study.experiment import load_experiment
+from propreg.report.text import clean, clip
+from propreg.study.spec.experiment import load_experiment
 from report.reading import Reading, read
 from report.samples import HOSTILE, hostile_record, made_up
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from propreg.report.payload import packed, script_json
-from propreg.study.experiment import load_experiment
+from propreg.report.page import packed, script_json
+from propreg.study.spec.experiment import load_experiment
 from report.samples import HOSTILE
 
 

@@ -6,7 +6,7 @@ from propreg.report import run_figures
 from propreg.report.run_numbers import numbers_of
 from propreg.report.run_pictures import run_pictures
 from propreg.report.run_record import read_run
-from propreg.statistics import summarise
+from propreg.statistics import summarize
 from propreg.study.figures.parts import number
 from report.samples import run_record
 
@@ -23,7 +23,7 @@ def test_points_are_the_means_with_their_intervals() -> None:
     run = read_run(run_record())
     pictures = run_pictures(run, numbers_of(run))
     curve = pictures["accuracy-against-mu"].panels[0]
-    found = summarise(run.test[2])
+    found = summarize(run.test[2])
     assert curve.series[0].x == curve.series[1].x == (0.0, 0.1, 0.5, 1.0)
     assert (curve.series[0].y[2], curve.series[0].low[2], curve.series[0].high[2]) == tuple(
         float(f"{value:.9g}") for value in (found.mean, found.low, found.high)

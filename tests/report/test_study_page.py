@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from propreg.report.names import number
-from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
+from propreg.report.overview import add_up, matrices, tallies
 from propreg.report.study import collect
 from propreg.report.study_html import machines, page_of, study_page
+from propreg.report.text import number
 from propreg.report.wide import widen
-from propreg.study.experiment import experiment_names, load_experiment, study_names
-from propreg.study.exported import write_export
-from propreg.study.results import Results
-from propreg.study.run import Run
-from propreg.study.table import table_rows
+from propreg.store.export import write_export
+from propreg.store.results import Results
+from propreg.store.run import Run
+from propreg.study.spec.experiment import experiment_names, load_experiment, study_names
+from propreg.study.tables.rows import table_rows
 from report.reading import Reading, read
 from report.samples import HOSTILE, made_up, study_lines
 
@@ -110,9 +110,9 @@ def test_squares_show_the_difference_and_the_papers(results: Results) -> None:
     assert (gat.apart, gat.tone) == (None, "unknown")
     (citeseer,) = [each for each in first.squares if (each.row.model, each.row.dataset) == ("gcn", "citeseer")]
     assert citeseer.tone.startswith("loss-")
-    assert (len(first.known), first.better, first.worse) == (2, 1, 1)
-    assert "(preset reference), from which the paper’s numbers come; 1 less accurate." in help_words(first)
-    assert "19 more of Table 1 are not recorded yet" in help_words(first)
+    assert (first.known, first.counts["better"], first.counts["worse"]) == (2, 1, 1)
+    assert "official-code form, from which the paper’s numbers come" in first.form
+    assert first.counts["not recorded"] == 19
 
 
 def test_every_printed_number_is_counted_once(results: Results) -> None:
@@ -123,8 +123,9 @@ def test_every_printed_number_is_counted_once(results: Results) -> None:
     assert [found[name].elsewhere for name in ("table1", "table-phi", "table-standard-gcn-gat")] == [0, 26, 0]
     assert (found["table1"].recorded, found["table-phi"].recorded) == (10, 0)
     held = add_up(found.values())
-    assert sum(held.values()) == 105 + 30 + 12
-    assert f"{held['not recorded']} are not recorded yet" in hold_words(held)
+    assert found["table3"].total == 40  # five datasets, four models, without and with P-reg
+    assert sum(held.values()) == 105 + 30 + 12 + 40
+    assert f"{held['not recorded']} not recorded" in read(page_of(results)).text
 
 
 def test_a_table_by_itself_counts_all_its_numbers(results: Results) -> None:
@@ -140,21 +141,21 @@ def test_the_page_says_how_narrow_the_interval_is(page: Reading) -> None:
 def test_a_split_that_disagrees_leaves_it_open(results: Results) -> None:
     """The interval leaves out 0, but one split is against it."""
     first = matrices(collect(results, ["table1"]))[0]
-    square = next(each for each in first.squares if each.apart is not None and each.told == "better")
+    square = next(each for each in first.squares if each.apart is not None and each.verdict == "better")
     assert square.apart is not None
-    doubtful = replace(square, apart=replace(square.apart, p_value=2 / 16))
+    doubtful = replace(square, row=replace(square.row, against_plain=replace(square.apart, p_value=2 / 16)))
     assert doubtful.apart is not None
     assert doubtful.apart.low > 0
-    assert (doubtful.told, doubtful.tone) == ("cannot be told", "even")
+    assert (doubtful.verdict, doubtful.tone) == ("inconclusive", "even")
 
 
 def test_rows_of_a_wide_table_keep_their_order_where_runs_are_missing() -> None:
     """The first dataset is not recorded: its best-on-test rows are met late, and must still stand below their own."""
     lines = [line for line in study_lines() if line.dataset == "citeseer"]
     (section,) = collect(made_up(lines), ["table1"]).sections
-    gcn = [(row.label, row.selection) for row in widen(section).rows if row.model == "gcn"]
-    place = gcn.index(("P-reg (reference)", "validation"))
-    assert gcn[place + 1] == ("P-reg (reference)", "test")
+    gcn = [(row.label, row.of.selection) for row in widen(section).rows if row.of.model == "gcn"]
+    place = gcn.index(("P-reg (official code)", "validation"))
+    assert gcn[place + 1] == ("P-reg (official code)", "test")
     assert gcn[0] == ("plain", "none")
 
 

@@ -1,17 +1,19 @@
 """What the study's page says around its numbers: which P-reg a count is of, what the units are, what a dash means."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from propreg.report.overview import FORMS, Matrix, matrices
-from propreg.report.rule import rule_words, units_words
+from propreg.report.overview import FORMS, GainMatrix, matrices
 from propreg.report.study import Section, collect
 from propreg.report.study_html import page_of
-from propreg.report.wide import NOT_ASKED, NOT_THERE, Blank, widen
-from propreg.study.experiment import Line, load_experiment
-from propreg.study.forks import fork_findings
-from propreg.study.results import Results
+from propreg.report.wide import widen
+from propreg.store.results import Results, load_results
+from propreg.study.spec.experiment import Line, load_experiment
+from propreg.study.tables.ablation import listings
+from propreg.study.tables.pivot import Gap
+from propreg.study.tables.text import rule_phrase, units_phrase
 from report.reading import Reading, read
 from report.samples import made_up, study_lines
 
@@ -30,49 +32,50 @@ def first(name: str) -> Line:
     return load_experiment(name).lines[0]
 
 
-def paper_worse(results: Results) -> tuple[Matrix, Matrix]:
-    """Both forms, the paper's formula with one difference less that can be told."""
+def paper_worse(results: Results) -> tuple[GainMatrix, GainMatrix]:
+    """Both forms, the paper's formula with one significant difference less."""
     reference, paper = matrices(collect(results, ["table1"]))
     (model, squares), *others = paper.rows
     square = squares[0]
     assert square is not None
-    assert square.told == "better"
+    assert square.verdict == "better"
     assert square.apart is not None
-    unsure = replace(square, apart=replace(square.apart, p_value=1.0))
+    unsure = replace(square, row=replace(square.row, against_plain=replace(square.apart, p_value=1.0)))
     return reference, replace(paper, rows=((model, (unsure, *squares[1:])), *others))
 
 
 def test_the_headline_counts_both_forms_and_names_them(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     both = paper_worse(results)
-    assert [each.better for each in both] == [1, 0]
+    assert [each.counts["better"] for each in both] == [1, 0]
     monkeypatch.setattr("propreg.report.study_html.matrices", lambda _: list(both))
     text = part(page_of(results), "overview").text
-    assert f"1 of 2 {FORMS['reference']}; 1 less accurate." in text
-    assert f"0 of 2 {FORMS['paper']}; 1 less accurate. For 1 it cannot be told." in text
-    assert "official code" in FORMS["reference"]
+    assert f"1 of 2 {FORMS['reference']} 1 less accurate" in text
+    assert f"0 of 2 {FORMS['paper']} 1 less accurate, 1 inconclusive" in text
+    assert "official-code form" in FORMS["reference"]
     assert "the library’s default" in FORMS["paper"]
 
 
 def test_units_are_seeds_where_there_is_one_split() -> None:
-    assert units_words(first("table1")) == "5 splits"
-    assert units_words(first("table-standard-gcn-gat")) == "10 seeds"
+    assert units_phrase(first("table1")) == "5 splits"
+    assert units_phrase(first("table-standard-gcn-gat")) == "10 seeds"
 
 
 def test_the_rule_says_what_it_means_for_so_many_units(study_html: str) -> None:
-    five, ten = rule_words(first("table1")), rule_words(first("table-standard-gcn-gat"))
-    assert five == f"{ten}, which 5 splits give only where all of them agree"
-    assert "leaves out 0 and p is at most 1/16" in ten
-    assert f"Better or worse: {five}." in part(study_html, "overview").text
+    five, ten = rule_phrase(first("table1")), rule_phrase(first("table-standard-gcn-gat"))
+    assert five == f"{ten}, which 5 splits reach only where all of them agree"
+    assert "excludes 0 and p ≤ 1/16" in ten
+    assert f"A difference is significant if {five}; else it is inconclusive." in part(study_html, "overview").text
 
 
 def test_the_ablation_says_what_was_found(study_html: str, results: Results) -> None:
-    findings = fork_findings(results)
-    assert any("squared error" in each and "-" in each for each in findings), "the sample has a fork that matters"
+    ablation = load_experiment("ablation")
+    found = listings(ablation, ablation.lines, results)
+    rows = {row[0]: row for listing in found for row in listing.rows}
+    assert rows["squared error"][4] != "–", "the sample has a choice that matters"
     section = part(study_html, "ablation")
-    for each in findings:
-        assert each in section.text
-    assert f"{len(findings) - 5} more findings" in section.text
-    assert section.text.index(findings[0]) < section.text.index("lines are complete")
+    for row in rows.values():
+        assert " ".join(row) in section.text
+    assert section.text.index(found[0].title) < section.text.index("lines are complete")
 
 
 def test_an_ablation_that_is_not_recorded_has_no_findings() -> None:
@@ -84,7 +87,7 @@ def test_the_ablation_says_that_forks_pick_from_fewer_strengths(study_html: str)
     preset = next(line for line in lines if line.method.name == "preg-paper")
     fork = next(line for line in lines if line.method.name == "preg-sym")
     assert len(preset.cells) > len(fork.cells)
-    said = f"pick μ from {len(preset.cells)} strengths, the other forks from {len(fork.cells)}"
+    said = f"pick from {len(preset.cells)} strengths, the others from {len(fork.cells)}"
     assert said in part(study_html, "ablation").text
 
 
@@ -100,23 +103,23 @@ def section_of(results: Results, name: str) -> Section:
 
 def test_a_place_that_is_no_part_of_the_experiment_is_told_from_one_that_is_missing(results: Results) -> None:
     table = widen(section_of(results, "ablation"))
-    at = {(row.model, row.label, row.selection): row.entries for row in table.rows}
+    at = {(row.of.model, row.label, row.of.selection): row.entries for row in table.rows}
     datasets = [name for name, _ in table.datasets]
     gat = at["gat", "P-reg (paper)", "validation"]
-    assert [name for name, entry in zip(datasets, gat, strict=True) if entry is not NOT_ASKED] == ["pubmed"]
+    assert [name for name, entry in zip(datasets, gat, strict=True) if entry is not Gap.NOT_ASKED] == ["pubmed"]
     # Recorded on two datasets only: elsewhere the line is asked for, but has nothing that could be best on test.
     best = dict(zip(datasets, at["gcn", "P-reg (paper)", "test"], strict=True))
-    assert not isinstance(best["cora"], Blank)
-    assert best["photo"] is NOT_THERE
+    assert not isinstance(best["cora"], Gap)
+    assert best["photo"] is Gap.MISSING
     decay = dict(zip(datasets, at["gcn", "P-reg (paper, weight decay on the first layer)", "test"], strict=True))
-    assert decay["photo"] is NOT_ASKED
-    assert decay["pubmed"] is NOT_THERE
+    assert decay["photo"] is Gap.NOT_ASKED
+    assert decay["pubmed"] is Gap.MISSING
 
 
 def test_such_a_place_has_a_dash_that_says_why(study_html: str) -> None:
     for name, some in (("ablation", True), ("table1", False)):
         section = part(study_html, name)
-        dashes = [each for each in section.all("span") if each.attributes.get("title") == NOT_ASKED.why]
+        dashes = [each for each in section.all("span") if each.attributes.get("title") == Gap.NOT_ASKED.value]
         assert bool(dashes) == some == ("A dash: not part of the experiment." in section.text)
         assert section.text.count("–") >= len(dashes)
         cells = [
@@ -125,8 +128,25 @@ def test_such_a_place_has_a_dash_that_says_why(study_html: str) -> None:
             if before.tag == "td" and "data-sort" in before.attributes
         ]
         assert {each.tag for each in cells} <= {"button", "span"}, "no cell is blank"
-    assert NOT_THERE.why in part(study_html, "table1").text or NOT_THERE.why in part(study_html, "ablation").text
+    assert (
+        Gap.MISSING.value in part(study_html, "table1").text or Gap.MISSING.value in part(study_html, "ablation").text
+    )
 
 
 def test_best_on_test_is_said_to_flatter(study_html: str) -> None:
-    assert "chosen by the very accuracy that it shows" in part(study_html, "overview").text
+    assert "Rows tuned on test are optimistic" in part(study_html, "overview").text
+
+
+def test_what_the_text_of_the_ablation_finds_is_what_is_recorded() -> None:
+    """It is written by people: averaging, self-loops, a second pass, a threshold; gradients, squared error and KL."""
+    recorded = load_results(Path(__file__).parents[2] / "results")
+    ablation = load_experiment("ablation")
+    rows = {row[0]: row[1:] for row in listings(ablation, ablation.lines, recorded)[0].rows}
+    for change in ("symmetric averaging", "self-loops", "symmetric averaging with self-loops", "a second pass"):
+        assert sum(name != "–" for name in rows[change][2:4]) <= 1
+    assert rows["official-code form (all three)"][2:4] == ("Photo", "–")
+    assert rows["threshold 0.1"][2:4] == ("–", "–")
+    gradients = [rows["no gradient through Z"][0], rows["no gradient through ÂZ"][0]]
+    assert gradients == ["−2.0", "−0.4"]
+    assert (rows["squared error"][0], rows["KL divergence"][0]) == ("−1.8", "−1.0")
+    assert "," not in "".join(rows["symmetric averaging"][2:4]), "one dataset at most"

@@ -15,10 +15,9 @@ from communities import communities
 from propreg.data.errors import DataError
 from propreg.data.splits import random_split
 from propreg.engine import train_all
-from propreg.running.comparison import Comparison, compare, make_plan
+from propreg.running.compare import POINTS, Comparison, _history, compare, to_csv
+from propreg.running.plan import Source, make_plan
 from propreg.running.record import read_record
-from propreg.running.recording import POINTS, _history, to_csv
-from propreg.running.source import Source
 
 GRAPH = communities()
 
@@ -124,11 +123,11 @@ def test_an_interrupted_run_has_holes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("", "is no JSON"),
-        ("[" * 100_000, "is no JSON"),
-        ("[]", "is no record of a run"),
-        ('{"format": "other"}', "is no record of a run"),
-        ('{"format": "propreg run", "version": 2}', "has version 2, but 1 is read: update propreg"),
+        ("", "is not valid JSON"),
+        ("[" * 100_000, "is not valid JSON"),
+        ("[]", "is not a record of a run"),
+        ('{"format": "other"}', "is not a record of a run"),
+        ('{"format": "propreg run", "version": 2}', "has version 2, not 1: update propreg"),
         ('{"format": "propreg run"}', "has version None"),
     ],
 )

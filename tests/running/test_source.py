@@ -9,11 +9,11 @@ import pytest
 
 from communities import communities
 from propreg.data.errors import DataError
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.data.own_npz import write_graph
-from propreg.data.sparse import from_dense
+from propreg.data.own.npz import write_graph
 from propreg.data.splits import official_splits
-from propreg.running.source import load_own, load_source
+from propreg.running.plan import load_own, load_source
 
 
 def stored(graph: Graph, path: Path) -> Path:
@@ -37,7 +37,7 @@ def test_digits_have_ten_splits_and_pixels_up_to_one() -> None:
 def test_datasets_that_cannot_be_run_on(name: str) -> None:
     with pytest.raises(DataError, match=r"Did you mean 'cora'|choose a node dataset like cora"):
         load_source(name)
-    with pytest.raises(DataError, match="10 official splits, but 11"):
+    with pytest.raises(DataError, match="10 official splits, got --splits 11"):
         load_source("digits", splits=11)
 
 
@@ -59,7 +59,7 @@ def test_a_graph_without_one_gets_random_ones_and_small_classes_shrink(tmp_path:
     assert list(found.splits) == ["random-0", "random-1", "random-2"]
     assert all(int(split.train.sum()) == 60 for split in found.splits.values())
     small = load_own(stored(communities(nodes=60), path), splits=1)
-    assert small.notes[0].startswith("3 of 3 classes have fewer than 51 labelled nodes")
+    assert small.notes[0].startswith("3 of 3 classes have fewer than 51 labeled nodes")
     split = small.splits["random-0"]
     assert split.train.any()
     assert split.val.any()
@@ -67,7 +67,7 @@ def test_a_graph_without_one_gets_random_ones_and_small_classes_shrink(tmp_path:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_features_are_normalised_on_request_and_wide_ones_noticed(tmp_path: Path, sparse: bool) -> None:
+def test_features_are_normalized_on_request_and_wide_ones_noticed(tmp_path: Path, sparse: bool) -> None:
     graph = communities(nodes=300)
     x = np.abs(np.asarray(graph.x)) * 50
     wide = replace(graph, x=from_dense(x) if sparse else x)
@@ -99,14 +99,14 @@ def test_a_folder_of_csv_files(tmp_path: Path) -> None:
 
 def test_a_graph_of_one_class_is_refused(tmp_path: Path) -> None:
     path = stored(replace(communities(), y=np.zeros(120, np.int64)), tmp_path / "own.npz")
-    with pytest.raises(DataError, match="all labelled nodes are of one class, and there is nothing to learn"):
+    with pytest.raises(DataError, match="all labeled nodes are of one class, so there is nothing to learn"):
         load_own(path)
 
 
 def test_too_few_nodes_name_the_options(tmp_path: Path) -> None:
     three = Graph("three", np.array([[0, 1], [1, 2]]), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))
     path = stored(three, tmp_path / "own.npz")
-    with pytest.raises(DataError, match=r"3 labelled nodes are too few.*--train-per-class 1 --val-per-class 1"):
+    with pytest.raises(DataError, match=r"3 labeled nodes are too few.*--train-per-class 1 --val-per-class 1"):
         load_own(path)
     six = Graph("six", np.array([[0, 1], [1, 2]]), np.eye(6, dtype=np.float32), np.arange(6) % 2)
     assert load_own(stored(six, path), train_per_class=1, val_per_class=1, splits=2).splits
@@ -117,7 +117,7 @@ def test_options_that_would_be_ignored_are_refused(tmp_path: Path) -> None:
     path = stored(replace(communities(), split=split), tmp_path / "own.npz")
     with pytest.raises(DataError, match="leave --train-per-class and --val-per-class out"):
         load_own(path, train_per_class=5, val_per_class=5)
-    with pytest.raises(DataError, match=r"--directed is about a folder's edges\.csv"):
+    with pytest.raises(DataError, match=r"--directed is for a folder's edges\.csv"):
         load_own(path, directed=True)
 
 

@@ -1,5 +1,6 @@
 """What a run says: the verdict, the reasons with their numbers, the remarks."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,12 +9,17 @@ import pytest
 from torch import nn
 
 from communities import communities
+from propreg.data.describe import linked_pairs
+from propreg.data.errors import DataError
 from propreg.data.graph import Graph, Split
 from propreg.engine import Replica, Result
-from propreg.fitting.reasons import Facts, facts_of, linked_pairs, reasons
+from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.result import FitResult
 from propreg.fitting.verdict import judge, pair, points
-from propreg.running.advice import caveats
+from propreg.report import run_page
+from propreg.report.run_record import read_run
+from propreg.running.compare import make_record
+from report.reading import read
 
 FACTS = Facts(homophily=0.8, by_chance=0.3, isolated=0, nodes=100, validation=200, edges=50)
 
@@ -61,7 +67,49 @@ def test_where_plain_was_chosen_only_the_interval_says_that_it_does_not_help() -
         verdict = judge(chose_plain(*gains))
         assert verdict.kind == "not chosen"
         assert verdict.sentence.startswith("P-reg was not chosen on this graph: no strength did better")
-        assert ("Test nodes may not choose" in verdict.sentence) == (min(gains) > 0)
+        assert ("Do not choose by test accuracy" in verdict.sentence) == (min(gains) > 0)
+
+
+def with_one_failed_training() -> FitResult:
+    """Strength 0.5 does better on test, but one of its trainings is NaN: the fit does not choose it, nor compare it."""
+    plain, weak, strong = runs(0.8, 0.8, 0.8, 0.8, 0.8), runs(*[0.776] * 5), runs(np.nan, *[0.83] * 4)
+    val = [runs(*[0.9] * 5), runs(*[0.85] * 5), runs(np.nan, *[0.88] * 4)]
+    predicted = {0.0: np.zeros((5, 1, 4), np.int64)}
+    return made_up(0.0, [plain, weak, strong], val, (0.0, 0.1, 0.5), predicted=predicted)
+
+
+def recorded(result: FitResult) -> dict[str, Any]:
+    graph = Graph("four", np.array([[0, 1], [1, 0]]), np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1]))
+    about: dict[str, Any] = {"model": "gcn", "device": "cpu", "seconds": 1.0, "settings": {}}
+    verdict = judge(result)
+    return make_record("four", graph, result, FACTS, verdict=verdict, notes=[verdict.sentence], **about)
+
+
+def test_terminal_and_page_have_one_verdict_where_a_training_failed() -> None:
+    result = with_one_failed_training()
+    record = recorded(result)
+    assert judge(result).kind == record["verdict"]["kind"] == "does not help"
+    assert "mu = 0.1, gives −2.40 points" in result.summary()
+    for each in (record, {name: value for name, value in record.items() if name != "verdict"}):  # an older one has none
+        text = read(run_page(json.loads(json.dumps(each)))).text
+        assert "P-reg does not help on this graph" in text
+        assert "μ = 0.1, gives −2.40 points of test accuracy" in text
+        assert "3.00" not in text
+        assert "95 % interval 80.00 to 80.00, 5 runs" in text
+        assert "1 of 15 trainings failed" in text
+
+
+def test_the_page_shows_the_recorded_verdict() -> None:
+    record = recorded(made_up(0.5, BETTER, predicted={mu: np.zeros((5, 1, 4), np.int64) for mu in (0.0, 0.5)}))
+    record["verdict"] |= {"kind": "harms"}
+    assert "P-reg harms on this graph" in read(run_page(record)).text
+    for wrong in ({"kind": "wins"}, {"pair": 3}, {"pair": record["verdict"]["pair"] | {"mu": 0.7}}, {"sentence": None}):
+        with pytest.raises(DataError, match="The record's verdict should"):
+            read_run(record | {"verdict": record["verdict"] | wrong})
+    pair = record["verdict"]["pair"]
+    for wrong in ({"plain": None}, {"units": 0}, {"difference": pair["difference"] | {"p_value": "low"}}):
+        with pytest.raises(DataError, match="The record's verdict should"):
+            read_run(record | {"verdict": record["verdict"] | {"pair": pair | wrong}})
 
 
 def test_one_pair_of_runs_has_no_interval() -> None:
@@ -83,12 +131,12 @@ def test_the_best_of_the_others_is_compared_where_plain_was_chosen() -> None:
 def test_too_few_splits_cannot_tell_whatever_the_difference() -> None:
     result = made_up(0.5, [runs(0.1, 0.1, 0.1), runs(0.9, 0.9, 0.9)])
     verdict = judge(result)
-    assert verdict.kind == "cannot tell"
+    assert verdict.kind == "inconclusive"
     assert "p = 0.25" in verdict.sentence
     (why,) = reasons(FACTS, result, verdict)
-    assert why == "3 splits are too few to be sure: p cannot go below 0.25. Ask for more with --splits."
+    assert why == "3 splits are too few for a significant difference: p cannot go below 0.25. Use more with --splits."
     one = made_up(0.5, [[[0.1]], [[0.9]]])
-    assert reasons(FACTS, one, judge(one)) == ["One training of each kind says little. Ask for more with --seeds."]
+    assert reasons(FACTS, one, judge(one)) == ["One training of each kind shows little. Use more with --seeds."]
 
 
 def test_the_unit_is_the_seed_where_there_is_one_split() -> None:
@@ -102,7 +150,7 @@ def test_the_unit_is_the_seed_where_there_is_one_split() -> None:
 def test_without_a_pair_of_runs_nothing_is_said() -> None:
     result = made_up(0.5, [runs(np.nan, 0.7), runs(0.7, np.nan)])
     verdict = judge(result)
-    assert (verdict.kind, verdict.pair) == ("cannot tell", None)
+    assert (verdict.kind, verdict.pair) == ("inconclusive", None)
     assert reasons(FACTS, result, verdict) == []
     alone = made_up(0.0, [runs(0.7, 0.8)], mus=(0.0,))
     assert judge(alone).pair is None
@@ -119,15 +167,15 @@ UNSURE = made_up(0.5, [runs(0.7, 0.7, 0.7, 0.7, 0.7), runs(0.8, 0.6, 0.8, 0.6, 0
             "23 % of the edges link nodes of the same class (19 % would be chance)",
         ),
         ({"homophily": None}, "No edge links two nodes of known class"),
-        ({"isolated": 40}, "40 of 100 nodes have no neighbour"),
+        ({"isolated": 40}, "40 of 100 nodes have no neighbor"),
         (
             {"validation": 14},
-            "picked on 14 validation nodes a split, fewer than 100: one node more or less is 7.1 points",
+            "picked on 14 validation nodes per split, fewer than 100: one node more or less is 7.1 points",
         ),
     ],
 )
 def test_each_reason_gives_its_numbers(facts: dict[str, Any], says: str) -> None:
-    assert judge(UNSURE).kind == "cannot tell"
+    assert judge(UNSURE).kind == "inconclusive"
     (why,) = reasons(replace(FACTS, **facts), UNSURE, judge(UNSURE))
     assert says in why
 
@@ -140,7 +188,7 @@ def test_a_graph_says_nothing_about_methods_that_do_not_look_at_it() -> None:
 def test_near_the_ceiling_there_is_little_to_gain() -> None:
     result = made_up(0.5, [runs(0.98, 0.99, 0.98, 0.99, 0.98), runs(0.99, 0.98, 0.99, 0.98, 0.98)])
     (why,) = reasons(FACTS, result, judge(result))
-    assert why == "The plain model is right on 98.4 % of the test nodes already: there is little to gain."
+    assert why == "The plain model is already right on 98.4 % of the test nodes: there is little to gain."
 
 
 def trained(epochs: int, best: int, failed: bool = False) -> Result:
@@ -176,7 +224,7 @@ def test_the_facts_are_those_of_the_graph() -> None:
     assert facts.edges == len({frozenset(edge) for edge in zip(source.tolist(), target.tolist(), strict=True)})
 
 
-def test_loops_say_nothing_about_neighbours() -> None:
+def test_loops_say_nothing_about_neighbors() -> None:
     """A node is of its own class: loops would make any graph look homophilous."""
     graph = communities(same=0.3)
     loops = np.tile(np.arange(120), (2, 1))
@@ -187,7 +235,7 @@ def test_loops_say_nothing_about_neighbours() -> None:
 
 def test_linked_pairs_count_a_pair_once_and_no_loops() -> None:
     edges = np.array([[0, 1, 0, 2, 0], [1, 0, 1, 2, 2]])
-    assert linked_pairs(Graph("odd", edges, np.zeros((3, 1), np.float32), np.zeros(3, np.int64))) == 2
+    assert linked_pairs(edges, 3) == 2
 
 
 def test_points_have_a_sign() -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import quick_start
-from propreg.study.batches import Batch, cut
-from propreg.study.errors import Stopped
-from propreg.study.experiment import load_experiment
-from propreg.study.exported import to_lines
-from propreg.study.record import Outcome, Record
-from propreg.study.run import Run
-from propreg.study.runner import reproduce
-from propreg.study.store import Store
+from propreg.store.errors import Stopped
+from propreg.store.export import to_lines
+from propreg.store.run import Batch, Outcome, Record, Run
+from propreg.store.store import Store
+from propreg.study.execute.runner import reproduce
+from propreg.study.spec.batches import cut
+from propreg.study.spec.experiment import load_experiment
 
 
 class MadeUp:
@@ -30,7 +29,7 @@ class MadeUp:
         return {"device": "none"}
 
     def train(self, batch: Batch, stop: Callable[[], bool], known: Set[str] = frozenset()) -> Iterator[Record]:
-        """As :class:`propreg.study.training.Trainer` does on a GPU: the whole batch."""
+        """As :class:`propreg.study.execute.trainer.Trainer` does on a GPU: the whole batch."""
         self.known = known
         for run in batch.runs:
             if stop():
@@ -68,7 +67,7 @@ def exported(path: Path) -> str:
 
 def sweep(path: Path) -> None:
     """Train the smoke experiment for real."""
-    from propreg.study.training import Trainer
+    from propreg.study.execute.trainer import Trainer
 
     with Store(path) as store:
         reproduce(batches(), store, lambda: Trainer("cpu"))

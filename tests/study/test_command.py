@@ -12,9 +12,9 @@ import torch
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
-from propreg.study.experiment import experiment_names
-from propreg.study.runner import reproduce
-from propreg.study.store import Store
+from propreg.store.store import Store
+from propreg.study.execute.runner import reproduce
+from propreg.study.spec.experiment import experiment_names
 from study.sweeping import MadeUp, batches
 
 runner = CliRunner()
@@ -53,7 +53,7 @@ def test_people_see_progress(tmp_path: Path) -> None:
     done = runner.invoke(app, [*arguments, "--store", str(tmp_path / "store.sqlite")])
     assert "20 of 20 runs; digits mlp-16 plain (20 runs) took" in done.stderr
     assert "20 runs stored in" in done.stdout
-    assert "all runs are there" in done.stdout
+    assert "all runs are recorded" in done.stdout
 
 
 def check_refused(arguments: list[str], says: str, status: int) -> None:
@@ -97,7 +97,7 @@ def test_one_sentence_and_status_1(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["table", "table1", "--only", "colour=red"], "no filter 'colour'. Known are: dataset, model, method, preset."),
+        (["table", "table1", "--only", "hue=red"], "no filter 'hue'. Known are: dataset, model, method, preset."),
         (["table", "table1", "--only", "foo"], "A filter reads key=value"),
         (["table", "table1", "--only", "dataset=cora,citeseer"], "for each value, as in dataset=cora,dataset=citeseer"),
         (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
@@ -106,7 +106,7 @@ def test_one_sentence_and_status_1(
         (["reproduce", "digits-smoke", "--seeds", "3-1"], "--seeds 3-1 is an empty range: write the smaller"),
         (["status", "digits-smoke", "--seeds", "0,3-1"], "--seeds 3-1 is an empty range"),
         (["status", "--only", "dataset=cora"], "--only and --seeds need the experiment that they are a part of"),
-        (["reproduce", "digits-smoke", "--device", "abacus"], "--device must be auto, cpu or cuda"),
+        (["reproduce", "digits-smoke", "--device", "abacus"], "--device must be auto, cpu, cuda or one GPU"),
     ],
 )
 def test_a_wrong_option_is_status_2(
@@ -124,17 +124,24 @@ def test_a_device_that_is_not_here_is_said_first(
     monkeypatch.chdir(tmp_path)
     done = runner.invoke(app, [*command, "--device", "cuda"])
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "There is no CUDA device here: leave --device out, or pass --device cpu.\n"
+    assert done.stderr == (
+        "--device is 'cuda', but torch sees no CUDA device: use 'cpu', or run propreg doctor --devices to see why.\n"
+    )
     assert not list(tmp_path.iterdir())
+
+
+def remove_fifty_runs(store: Path) -> None:
+    """Those with the smallest keys."""
+    with Store(store) as opened:
+        for key in sorted(opened.keys())[:50]:
+            opened.remove(key)
 
 
 def test_status_of_a_clone_reads_its_results(tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert "no store propreg-study.sqlite yet" in runner.invoke(app, ["status", "digits-smoke"]).stdout
     (tmp_path / "results").mkdir()
-    with Store(store) as opened, opened.transaction():
-        for table in ("runs", "digests"):
-            opened.db.execute(f"DELETE FROM {table} WHERE key IN (SELECT key FROM {table} ORDER BY key LIMIT 50)")
+    remove_fifty_runs(store)
     assert runner.invoke(app, ["store", "export", "results/runs.jsonl.gz", "--store", str(store)]).exit_code == 0
     note = [{"device": "cpu", "runs": 100, "seconds": 400.0}, {"device": "cpu", "runs": 100, "seconds": 200.0}]
     (tmp_path / "results" / "runs.provenance.json").write_text(json.dumps([*note, {"runs": 7}]))
@@ -166,8 +173,7 @@ def test_status_of_everything_is_a_line_for_each_experiment(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with Store(store) as opened, opened.transaction():
-        opened.db.execute("DELETE FROM runs WHERE key IN (SELECT key FROM runs ORDER BY key LIMIT 50)")
+    remove_fifty_runs(store)
     said = runner.invoke(app, ["status", "--store", str(store)]).stdout.splitlines()
     assert [line.split()[0] for line in said[:-2]] == experiment_names()
     assert "digits-smoke                 150 of     200 runs   75 %" in said
@@ -184,7 +190,7 @@ def test_status_of_everything_is_a_line_for_each_experiment(
 
 def test_a_check_says_how_many_runs_have_no_digest(tmp_path: Path) -> None:
     path = tmp_path / "old.sqlite"
-    path.write_bytes(Path(__file__).with_name("schema-1.sqlite").read_bytes())
+    path.write_bytes((Path(__file__).parents[1] / "store" / "schema-1.sqlite").read_bytes())
     said = runner.invoke(app, ["store", "check", "--store", str(path)])
     assert said.exit_code == 0
     assert "old.sqlite: 12 runs, whole (12 without a digest, from an earlier propreg" in said.stdout
@@ -333,5 +339,5 @@ for arguments in (
 
 def test_an_identity_imports_no_torch() -> None:
     assert "torch" not in _modules(
-        "import propreg.study.run, propreg.study.store, propreg.study.runner, propreg.engine"
+        "import propreg.store.run, propreg.store.store, propreg.study.execute.runner, propreg.engine"
     )

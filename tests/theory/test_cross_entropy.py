@@ -34,7 +34,7 @@ def entropy_gradient(z: Array) -> Array:
 @thorough
 @given(graph=connected_graphs(), seed=seeds, scale=st.sampled_from((0.1, 1.0, 10.0)))
 def test_cross_entropy_is_kl_plus_entropy(graph: Graph, seed: int, scale: float) -> None:
-    """For every node that has a neighbour, and for any logits."""
+    """For every node that has a neighbor, and for any logits."""
     z = scale * normal(seed, graph.num_nodes, 4)
     terms: dict[str, Array] = {}
     for phi in ("cross_entropy", "kl"):
@@ -48,7 +48,7 @@ def test_cross_entropy_is_kl_plus_entropy(graph: Graph, seed: int, scale: float)
 def test_at_equal_rows_the_value_is_the_entropy_and_so_is_the_gradient(graph: Graph, seed: int) -> None:
     """Value H(P), gradient ∇H/N in every row: not 0, although the paper's proof computes 0.
 
-    That proof puts the mean of the neighbours' probabilities for Q and takes Σ_m log(Q_m) ∂P_m for 0; but log Q_m
+    That proof puts the mean of the neighbors' probabilities for Q and takes Σ_m log(Q_m) ∂P_m for 0; but log Q_m
     depends on m.
     """
     row = normal(seed, 3)
@@ -77,7 +77,7 @@ def test_the_gradient_at_equal_rows_is_zero_only_for_uniform_predictions(classes
 @thorough
 @given(graph=connected_graphs(), seed=seeds)
 def test_the_infimum_is_not_reached(graph: Graph, seed: int) -> None:
-    """The value is at least the mean of H(P), which is positive for finite logits and two classes: no minimiser."""
+    """The value is at least the mean of H(P), which is positive for finite logits and two classes: no minimizer."""
     z = 3 * normal(seed, graph.num_nodes, 3)
     value, _ = cross_entropy(graph, z)
     assert value >= np.mean([entropy(row) for row in z]) - 1e-14 > 0
@@ -86,7 +86,7 @@ def test_the_infimum_is_not_reached(graph: Graph, seed: int) -> None:
 def test_sure_predictions_with_unequal_rows_approach_the_infimum() -> None:
     """Two cliques and a bridge: each clique sure of its own class. The value goes to 0; the rows stay unequal.
 
-    The two nodes of the bridge have one neighbour of the other class in four: their Q still leans to their own class
+    The two nodes of the bridge have one neighbor of the other class in four: their Q still leans to their own class
     by half the margin, so the value falls like the bridge's e^(−scale/2).
     """
     graph = two_cliques(4)
@@ -99,7 +99,7 @@ def test_sure_predictions_with_unequal_rows_approach_the_infimum() -> None:
 
 
 def test_theorem_2_does_not_hold_for_cross_entropy() -> None:
-    """Â^∞ Z is not the minimiser that theorem 2 says it is: Z itself, with its unequal rows, has a smaller value.
+    """Â^∞ Z is not the minimizer that theorem 2 says it is: Z itself, with its unequal rows, has a smaller value.
 
     Equal rows are not even a local minimum: a step down the gradient makes them surer.
     """
@@ -128,8 +128,8 @@ def test_with_the_target_held_fixed_equal_rows_are_stationary(graph: Graph, seed
 
 @thorough
 @given(graph=connected_graphs(), seed=seeds)
-def test_q_is_the_geometric_mean_of_the_neighbours(graph: Graph, seed: int) -> None:
-    """Q, the softmax of mean logits, is the geometric mean of the neighbours' P, scaled to sum 1: Q ∝ exp(Â log P).
+def test_q_is_the_geometric_mean_of_the_neighbors(graph: Graph, seed: int) -> None:
+    """Q, the softmax of mean logits, is the geometric mean of the neighbors' P, scaled to sum 1: Q ∝ exp(Â log P).
 
     The paper's proof has the arithmetic mean ÂP in its place.
     """
@@ -141,7 +141,7 @@ def test_q_is_the_geometric_mean_of_the_neighbours(graph: Graph, seed: int) -> N
 
 
 def test_q_is_not_the_arithmetic_mean() -> None:
-    """A node between a neighbour sure of class 0 and one sure of class 1: with ÂP the value would be 1.82, not 1.43."""
+    """A node between a neighbor sure of class 0 and one sure of class 1: with ÂP the value would be 1.82, not 1.43."""
     z = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
     value = propreg.preg(tensor(z), path(3).edge_index, reduction="none")[1].item()
     arithmetic = (softmax(z[0]) + softmax(z[2])) / 2

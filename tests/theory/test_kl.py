@@ -16,7 +16,7 @@ from known_graphs import (
     components,
     connected_graphs,
     normal,
-    normalised_laplacian,
+    normalized_laplacian,
     propagation,
     ring,
     seeds,
@@ -37,7 +37,7 @@ def kl(graph: Graph, z: Array) -> tuple[float, Array]:
 
 @thorough
 @given(graph=undirected_graphs(), seed=seeds)
-def test_equal_probabilities_per_component_are_minimisers(graph: Graph, seed: int) -> None:
+def test_equal_probabilities_per_component_are_minimizers(graph: Graph, seed: int) -> None:
     """Any row per component plus any constant per row has the value 0 and the gradient 0."""
     z = normal(seed, graph.num_nodes, 3)[components(graph)] + 3 * normal(seed + 1, graph.num_nodes, 1)
     value, gradient = kl(graph, z)
@@ -47,14 +47,14 @@ def test_equal_probabilities_per_component_are_minimisers(graph: Graph, seed: in
 
 @thorough
 @given(graph=undirected_graphs(max_nodes=6), classes=st.integers(1, 4))
-def test_nothing_else_is_a_minimiser(graph: Graph, classes: int) -> None:
+def test_nothing_else_is_a_minimizer(graph: Graph, classes: int) -> None:
     """KL is 0 where P = Q, that is where Δ̃Z is one constant per row, Δ̃Z = c 1ᵀ: where Δ̃Z(I − 11ᵀ/C) = 0.
 
     This is linear in Z, and its solutions have dimension k(C − 1) + N: the ones of the test above and no more. (Take
     from each row its mean: what is left lies in the null space of Δ̃, hence has equal rows in each component.)
     """
     centring = np.eye(classes) - 1.0 / classes
-    condition = np.kron(normalised_laplacian(graph), centring)  # acts on Z row by row
+    condition = np.kron(normalized_laplacian(graph), centring)  # acts on Z row by row
     dimension = condition.shape[1] - np.linalg.matrix_rank(condition, tol=1e-9)
     pieces = components(graph).max() + 1
     assert dimension == pieces * (classes - 1) + graph.num_nodes
@@ -63,14 +63,14 @@ def test_nothing_else_is_a_minimiser(graph: Graph, classes: int) -> None:
 @thorough
 @given(graph=connected_graphs(), seed=seeds)
 def test_the_constants_per_row_need_not_be_zero(graph: Graph, seed: int) -> None:
-    """At a minimiser Δ̃Z = c 1ᵀ; c need not be 0. On a connected graph it may be any c with πᵀc = 0, π_i = d_i/Σd.
+    """At a minimizer Δ̃Z = c 1ᵀ; c need not be 0. On a connected graph it may be any c with πᵀc = 0, π_i = d_i/Σd.
 
     πᵀΔ̃ = 0 forces that one condition, and Δ̃ has rank N − 1, so there is no other. Hence Z itself need not have equal
     rows and squared error may be large: compare P, not Z.
     """
     degree = adjacency(graph).sum(axis=1)
     stationary = degree / degree.sum()
-    delta = normalised_laplacian(graph)
+    delta = normalized_laplacian(graph)
     np.testing.assert_allclose(stationary @ delta, 0.0, atol=1e-15)
     c = normal(seed, graph.num_nodes)
     c -= stationary @ c
@@ -97,7 +97,7 @@ def test_a_value_of_zero_means_equal_probabilities_and_nothing_less(graph: Graph
 def test_a_small_value_does_not_mean_nearly_equal_rows() -> None:
     """The minimum 0 is also approached at infinity, by sure predictions that differ between two cliques.
 
-    So "minimising KL gives equal rows" holds for the minimisers and not for every minimising sequence: here the value
+    So "minimizing KL gives equal rows" holds for the minimizers and not for every minimizing sequence: here the value
     falls below 1e-12 while P stays as unequal as can be, and the gradient vanishes as well.
     """
     graph = two_cliques(4)
@@ -123,7 +123,7 @@ def test_the_value_is_not_convex() -> None:
 
 
 def test_descent_from_moderate_logits_reaches_equal_probabilities() -> None:
-    """An example, no theorem (see the two tests above): from normal logits on a ring, descent reaches a minimiser."""
+    """An example, no theorem (see the two tests above): from normal logits on a ring, descent reaches a minimizer."""
     graph, z = ring(5), normal(3, 5, 3)
     for _ in range(300):
         z = z - 8.0 * kl(graph, z)[1]

@@ -11,7 +11,7 @@ from known_graphs import (
     components,
     connected_graphs,
     normal,
-    normalised_laplacian,
+    normalized_laplacian,
     propagation,
     ring,
     seeds,
@@ -43,7 +43,7 @@ def test_the_fixed_points_are_rows_in_proportion_to_the_root_of_the_degree(graph
 def test_there_are_no_other_fixed_points(graph: Graph) -> None:
     """The null space of I − Â has one dimension per component, with loops and without."""
     for loops in (True, False):
-        delta = normalised_laplacian(graph, "sym", add_self_loops=loops)
+        delta = normalized_laplacian(graph, "sym", add_self_loops=loops)
         dimension = graph.num_nodes - np.linalg.matrix_rank(delta, tol=1e-9)
         assert dimension == components(graph).max() + 1
 
@@ -51,10 +51,10 @@ def test_there_are_no_other_fixed_points(graph: Graph) -> None:
 @pytest.mark.parametrize("phi", ["squared_error", "kl", "reverse_kl", "l2_probability"])
 def test_equal_rows_are_not_optimal_unless_the_graph_is_regular(phi: str) -> None:
     """On a star equal rows cost something under every φ; on a ring, where all degrees agree, they are free."""
-    regulariser = propreg.PReg.preset("reference", phi=phi)
+    regularizer = propreg.PReg.preset("reference", phi=phi)
     for graph, free in ((star(4), False), (ring(5), True)):
         z = torch.tensor([[1.0, -1.0, 0.5]], dtype=torch.float64).expand(graph.num_nodes, 3)
-        assert (regulariser(z, graph.edge_index).item() < 1e-7) == free
+        assert (regularizer(z, graph.edge_index).item() < 1e-7) == free
 
 
 @thorough

@@ -1,7 +1,7 @@
 """The ``propreg`` command and its subcommands.
 
-Exit codes, the same for all of them: 0 done; 1 it failed, or something named was not found; 2 the command line was
-wrong; 130 interrupted, with what was finished kept; 141 whoever read the output (``| head``) stopped reading.
+Exit codes, the same for all of them: 0 success; 1 failure, or a name was not found; 2 wrong command line; 130
+interrupted, with finished work kept; 141 the reader of the output (``| head``) closed the pipe.
 """
 
 from typing import Annotated
@@ -25,11 +25,11 @@ from propreg.cli.tsne import tsne
 app = typer.Typer(
     name="propreg",
     cls=GuardedGroup,
-    help="Propagation regularisation (P-reg) for graph neural networks.",
+    help="Propagation regularization (P-reg) for graph neural networks.",
     epilog=EPILOG,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: rich takes longer to import than everything else together
+    rich_markup_mode=None,  # plain help: importing rich takes longer than everything else
 )
 
 
@@ -42,21 +42,21 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
-    debug: Annotated[  # looked at by GuardedGroup
+    debug: Annotated[  # read by GuardedGroup
         bool, typer.Option("--debug", envvar="PROPREG_DEBUG", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Propagation regularisation (P-reg) for graph neural networks."""
+    """Propagation regularization (P-reg) for graph neural networks."""
 
 
-app.command(short_help="Compare plain with regularised on a graph; write a page about it.")(run)
-app.command(short_help="Show what is there, and what mends what is missing.")(doctor)
-app.command(short_help="Train the runs of experiments that the store does not have yet.")(reproduce)
-app.command(short_help="Show how much of an experiment is done, and how long the rest takes.")(status)
-app.command(short_help="Train a stored run again, and compare.")(rerun)
+app.command(short_help="Compare the plain model with a regularized one on a graph; write a page.")(run)
+app.command(short_help="Check the installation and print the command that fixes each problem.")(doctor)
+app.command(short_help="Train the runs of experiments that are not in the store yet.")(reproduce)
+app.command(short_help="Show how much of an experiment is done and how long the rest takes.")(status)
+app.command(short_help="Train a recorded run again and compare.")(rerun)
 app.command(short_help="Print a table of the paper from recorded runs.")(table)
 app.command(short_help="Draw a figure of the paper from recorded runs.")(figure)
-app.command(short_help="Write the study, or a run, as one HTML page.")(report)
-app.command(short_help="Train the runs of fig-tsne again, and lay their outputs out.")(tsne)
+app.command(short_help="Write the study or a run as one HTML page.")(report)
+app.command(short_help="Train the runs of fig-tsne again and embed their outputs with t-SNE.")(tsne)
 app.add_typer(store, name="store")
 app.add_typer(data, name="data")

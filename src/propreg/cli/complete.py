@@ -1,14 +1,14 @@
-"""What the shell offers after ``propreg … <Tab>``: names from the package, nothing heavy imported."""
+"""Shell completion after ``propreg … <Tab>``: names from the package, with no heavy import."""
 
 
 def node_datasets(incomplete: str) -> list[tuple[str, str]]:
-    """Datasets of one graph, with what they are.
+    """Datasets of one graph, with their descriptions.
 
     Example:
         >>> node_datasets("ci")
         [('citeseer', 'papers on computer science and their citations')]
     """
-    from propreg.data.catalog import NODE_SETS
+    from propreg.data.benchmarks.catalog import NODE_SETS
 
     return [(name, entry.about) for name, entry in NODE_SETS.items() if name.startswith(incomplete)]
 
@@ -20,7 +20,7 @@ def datasets(incomplete: str) -> list[tuple[str, str]]:
         >>> [name for name, _ in datasets("ogbg-molh")]
         ['ogbg-molhiv']
     """
-    from propreg.data.catalog import MOLECULE_SETS
+    from propreg.data.benchmarks.catalog import MOLECULE_SETS
 
     molecules = [(name, entry.about) for name, entry in MOLECULE_SETS.items() if name.startswith(incomplete)]
     return [*node_datasets(incomplete), *molecules]
@@ -33,6 +33,6 @@ def experiments(incomplete: str) -> list[str]:
         >>> experiments("table1")
         ['table1']
     """
-    from propreg.study.experiment import experiment_names
+    from propreg.study.spec.experiment import experiment_names
 
     return [name for name in experiment_names() if name.startswith(incomplete)]

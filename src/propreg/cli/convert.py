@@ -11,21 +11,21 @@ from propreg.data.errors import DataError
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A folder with edges.csv and nodes.csv, or an .npz file.")],
-    target: Annotated[Path, typer.Argument(help="The .npz file to write; replaced if it is there.")],
+    target: Annotated[Path, typer.Argument(help="The .npz file to create or replace.")],
     directed: Annotated[
         bool, typer.Option("--directed", help="Take each line of edges.csv as source → target only.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a description as JSON.")] = False,
 ) -> None:
-    """Write your own graph as one .npz file, which loads faster and is checked when read."""
+    """Write your own graph as one .npz file, which loads faster and is checked when it is read."""
     # Lazy: propreg --help need not load NumPy.
     from propreg.data.graph import SparseFeatures
-    from propreg.data.own import read_graph
-    from propreg.data.own_npz import write_graph
+    from propreg.data.own.load import read_graph
+    from propreg.data.own.npz import write_graph
 
     try:
         if target.suffix != ".npz":
-            raise DataError(f"{target}: does not end in .npz: name the file to write like graph.npz.")
+            raise DataError(f"{target}: does not end in .npz: choose a name like graph.npz.")
         graph = read_graph(source, directed=directed)
         write_graph(target, graph)
     except DataError as error:
@@ -41,7 +41,7 @@ def convert(
         "features": graph.num_features,
         "sparse": isinstance(graph.x, SparseFeatures),
         "classes": graph.num_classes,
-        "unlabelled": int((graph.y < 0).sum()),
+        "unlabeled": int((graph.y < 0).sum()),
         "split": split,
         "digests": graph.digests,
     }

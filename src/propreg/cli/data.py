@@ -12,6 +12,7 @@ import typer
 
 from propreg.cli.complete import datasets
 from propreg.cli.convert import convert
+from propreg.console import printable
 
 app = typer.Typer(help="The benchmark datasets, and your own graph.", no_args_is_help=True)
 app.command()(convert)
@@ -23,7 +24,7 @@ Name = Annotated[str, typer.Argument(help="A dataset.", autocompletion=datasets)
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Root = Annotated[
     Path | None,
-    typer.Option(help="A folder to look at first, and to download to; then PROPREG_DATA and the cache."),
+    typer.Option(help="The folder to search first, before PROPREG_DATA and the cache, and to download to."),
 ]
 _COUNTS = ("graphs", "nodes", "edges", "features", "classes", "tasks")
 
@@ -31,11 +32,11 @@ _COUNTS = ("graphs", "nodes", "edges", "features", "classes", "tasks")
 @app.command("list")
 def list_(root: Root = None, as_json: Json = False) -> None:
     """List the datasets, their sizes, and which are on disk."""
-    from propreg.data.catalog import names
-    from propreg.data.facts import catalogue_facts
+    from propreg.data.benchmarks.catalog import names
+    from propreg.data.benchmarks.facts import catalog_facts
 
     with _one_sentence():
-        rows = [catalogue_facts(name, root) for name in names()]
+        rows = [catalog_facts(name, root) for name in names()]
     for row in rows:  # molecules: bonds are their edges, and OGB gives every atom nine features
         row.setdefault("edges", row.get("bonds"))
         row.setdefault("features", 9)
@@ -46,35 +47,35 @@ def list_(root: Root = None, as_json: Json = False) -> None:
     table = [
         [row["name"], *(_cell(row.get(key)) for key in _COUNTS), _where(row["on_disk"]), row["about"]] for row in rows
     ]
-    _print_table(["name", *_COUNTS, "on disk", "what it is"], table)
+    _print_table(["name", *_COUNTS, "on disk", "about"], table)
 
 
 @app.command()
 def info(name: Name, root: Root = None, as_json: Json = False) -> None:
-    """Show what is known of a dataset: counts, sources, licence, content digests."""
-    from propreg.data.facts import catalogue_facts
+    """Show a dataset's counts, sources, license and content digests."""
+    from propreg.data.benchmarks.facts import catalog_facts
 
     with _one_sentence():
-        facts = catalogue_facts(name, root)
+        facts = catalog_facts(name, root)
     if as_json:
         _print_json(facts)
         return
-    parts, raw, raw_splits = (facts.pop(key) for key in ("parts", "raw", "raw_splits"))
+    parts, raw, raw_splits, known_files = (facts.pop(key) for key in ("parts", "raw", "raw_splits", "raw_sha256"))
     for key, value in facts.items():
-        typer.echo(f"{key:<14} {_cell(value)}")
+        typer.echo(f"{key:<14} {printable(_cell(value))}")
     for title, urls in (("source", raw), ("splits from", raw_splits)):
         for url in urls:
-            typer.echo(f"{title:<14} {url}")
+            typer.echo(f"{title:<14} {url}, SHA-256 {known_files[url] or 'not known: its content is compared'}")
     for part, known in parts.items():
         for digest in known["accepted"]:
-            typer.echo(f"{part:<18} {'enforced' if known['enforced'] else 'listed':<9} {digest}")
+            typer.echo(f"{part:<18} {'published' if known['published'] else 'copy':<9} {digest}")
 
 
 @app.command()
 def fetch(names: Names = None, root: Root = None, as_json: Json = False) -> None:
-    """Download datasets that are not on disk yet, with the official splits, and print where they are."""
-    from propreg.data import catalog
-    from propreg.data.fetch import ensure_molecules, ensure_nodes, ensure_splits
+    """Download datasets that are not on disk, with the official splits, and print their paths."""
+    from propreg.data.benchmarks import catalog
+    from propreg.data.benchmarks.download import ensure_molecules, ensure_nodes, ensure_splits
 
     rows = []
     with _one_sentence():
@@ -86,17 +87,17 @@ def fetch(names: Names = None, root: Root = None, as_json: Json = False) -> None
                 files = [ensure_nodes(entry, root), ensure_splits(entry, root)] if entry.file else []
             rows.append({"name": entry.name, "files": [str(file) for file in files]})
             if not as_json:
-                typer.echo(f"{entry.name:<16} {', '.join(map(str, files)) or 'comes with scikit-learn'}")
+                typer.echo(f"{entry.name:<16} {printable(', '.join(map(str, files))) or 'comes with scikit-learn'}")
     if as_json:
         _print_json(rows)
 
 
 @app.command()
 def verify(names: Names = None, root: Root = None, as_json: Json = False) -> None:
-    """Read what is on disk, compare its content with the known digests, and describe it. Downloads nothing."""
-    from propreg.data import catalog
+    """Read the datasets on disk, compare their content with the known digests, and describe them."""
+    from propreg.data.benchmarks import catalog
+    from propreg.data.benchmarks.facts import verified_facts
     from propreg.data.errors import DataError
-    from propreg.data.facts import verified_facts
 
     rows: list[dict[str, Any]] = []
     failed = False
@@ -127,13 +128,11 @@ def _print_verified(rows: list[dict[str, Any]]) -> None:
     table = []
     for row in rows:
         verdict = "ok" if "error" not in row else "not on disk" if row["error"] == "not on disk" else "refused"
-        if verdict == "ok" and "unknown" in row["status"].values():
-            verdict = "other version"
         table.append([row["name"], *(_cell(row.get(key)) for key in keys), verdict])
     _print_table(["name", *keys, "verdict"], table)
     if not any("digests" in row for row in rows):
         return
-    typer.echo("\ncontent digests (SHA-256; enforced: any other is refused, listed: any other is warned of)")
+    typer.echo("\ncontent digests (SHA-256; any other is an error)")
     for row in rows:
         for part, digest in row.get("digests", {}).items():
             typer.echo(f"{row['name']:<16} {part:<16} {row['status'][part]:<9} {digest}")
@@ -141,7 +140,7 @@ def _print_verified(rows: list[dict[str, Any]]) -> None:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Turn an error that the user can act on into one sentence and exit status 1."""
+    """Print an error that the user can fix as one sentence, and exit with status 1."""
     from propreg.data.errors import DataError
 
     try:
@@ -154,10 +153,10 @@ def _one_sentence() -> Iterator[None]:
 
 @contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Show warnings as sentences, without the place in the source."""
+    """Show warnings as sentences, without their place in the source."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        typer.echo(str(message), err=True)
+        typer.echo(printable(str(message)), err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -183,7 +182,7 @@ def _print_json(value: object) -> None:
 
 
 def _print_table(header: list[str], rows: list[list[str]]) -> None:
-    """Columns as wide as they need to be: a script or a pager cuts lines, a library should not."""
+    """Columns as wide as their content: a script or a pager may cut lines, this table should not."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     for row in [header, *rows]:
         cells = [

@@ -1,4 +1,4 @@
-"""``propreg doctor``: versions, devices, data, what is missing and the command that mends it."""
+"""``propreg doctor``: check the installation and print the command that fixes each problem."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from propreg.doctor.examine import Examination
+    from propreg.doctor import Examination
 
 
 def doctor(
@@ -18,9 +18,9 @@ def doctor(
     root: Annotated[Path | None, typer.Option(help="A folder to look for datasets first.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
 ) -> None:
-    """Show what is installed and found, and what mends what is missing; exit code 1 if something is wrong."""
+    """Check the installation and print the command that fixes each problem; exit code 1 if there is one."""
     from propreg.cli.shared import DEFAULT_STORE
-    from propreg.doctor.examine import examine
+    from propreg.doctor import examine
 
     found = examine(DEFAULT_STORE, Path("results"), root=root, probe=devices)
     if as_json:
@@ -34,7 +34,7 @@ def doctor(
 
 def _lines(found: "Examination") -> Iterator[str]:
     from propreg import __version__
-    from propreg.doctor.examine import machine
+    from propreg.doctor import machine
 
     about = machine()
     yield f"propreg {__version__}, Python {about['python']} ({about['executable']}), {about['system']}"
@@ -47,7 +47,7 @@ def _lines(found: "Examination") -> Iterator[str]:
     cores = about["cores"]
     yield f"  {cores} CPU core{'s' if cores > 1 else ''}"
     if found.devices is None:
-        yield "  GPUs were not looked for: propreg doctor --devices does"
+        yield "  GPUs are not checked: use propreg doctor --devices"
     else:
         for gpu in found.devices.gpus:
             yield f"  {gpu.name}, {gpu.memory / 2**30:.0f} GiB"
@@ -59,9 +59,9 @@ def _lines(found: "Examination") -> Iterator[str]:
         yield f"  {d.name:<16} {d.where or 'not on disk'}{splits}"
     yield "\nFolders"
     for f in found.folders:
-        yield f"  {f.what:<16} {f.path}{'' if f.exists else ' (not there yet)'}"
+        yield f"  {f.what:<16} {f.path}{'' if f.exists else ' (does not exist yet)'}"
     yield ""
     for remark in found.remarks:
         yield f"{'Problem' if remark.problem else 'Hint'}: {remark.what}\n  {remark.fix}"
     if found.healthy:
-        yield "Everything that propreg needs is here."
+        yield "Everything that propreg needs is installed."

@@ -14,35 +14,33 @@ from propreg.cli.recorded import ResultsPath, read
 from propreg.cli.shared import DEFAULT_STORE, one_sentence
 
 if TYPE_CHECKING:
-    from propreg.study.experiment import Experiment
+    from propreg.store.progress import Reading
     from propreg.study.figures.parts import Figure
-    from propreg.study.places import Reading
+    from propreg.study.spec.experiment import Experiment
 
 
 def figure(
     name: Annotated[str, typer.Argument(help="A figure, for example fig-mask, table1 or overview.")],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file to write: .svg, .png or .pdf; default NAME.svg here."),
+        typer.Option("--output", "-o", help="The file to write: .svg, .png or .pdf; default NAME.svg."),
     ] = None,
     results: ResultsPath = None,
-    dataset: Annotated[
-        str | None, typer.Option(help="For fig-depth: another dataset than Cora, or all of them.")
-    ] = None,
+    dataset: Annotated[str | None, typer.Option(help="For fig-depth: a dataset, or all; default cora.")] = None,
 ) -> None:
-    """Draw a figure of the paper from recorded runs, and print its caption: what it shows and what is missing."""
+    """Draw a figure of the paper from recorded runs; print its caption, its numbers and the missing runs."""
     with one_sentence():
-        from propreg.study.errors import unknown
+        from propreg.store.errors import unknown
         from propreg.study.figures.build import figure_data, figure_names
-        from propreg.study.figures.save import check_path, save_figure
-        from propreg.study.tsne_record import find_tsne
+        from propreg.study.figures.drawing.save import check_path, save_figure
+        from propreg.study.figures.tsne_record import find_tsne
 
         if name not in figure_names():
             raise unknown("figure", name, figure_names())
         output = output or Path(f"{name}.svg")
         check_path(output)
         reading = read([_asked(name, dataset)], results)
-        outputs = find_tsne(reading.places) if name == "fig-tsne" else None
+        outputs = find_tsne(reading.paths) if name == "fig-tsne" else None
         made = figure_data(name, reading.results, dataset=dataset, tsne=outputs)
         if outputs is None:
             _need_runs(name, dataset, reading, output)
@@ -52,21 +50,25 @@ def figure(
 
 
 def _print(figure: "Figure") -> None:
-    """The caption, a line or a paragraph for each thing it says."""
+    """The caption, paragraph by paragraph, and the numbers behind it."""
+    from propreg.study.tables.text import listing_text
+
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     typer.echo(textwrap.fill(f"{figure.about} {figure.marks}".strip(), width))
-    if figure.claim:
-        typer.echo(textwrap.fill(f"The paper: {figure.claim}", width))
-    for title, lines in (("What the runs say:", figure.found), ("Missing:", figure.missing)):
-        if lines:
-            typer.echo(title)
-        for line in lines:
-            typer.echo(textwrap.fill(line, width, initial_indent="- ", subsequent_indent="  "))
+    for name, text in (("The paper", figure.claim), ("The project's record", figure.finding)):
+        if text:
+            typer.echo(textwrap.fill(f"{name}: {text}", width))
+    for listing in figure.listings:
+        typer.echo("\n".join(["", *listing_text(listing, width)]), nl=False)
+    if figure.missing:
+        typer.echo("Missing:")
+    for line in figure.missing:
+        typer.echo(textwrap.fill(line, width, initial_indent="- ", subsequent_indent="  "))
 
 
 def _asked(name: str, dataset: str | None) -> "Experiment":
     """The part of an experiment that a figure shows."""
-    from propreg.study.experiment import load_experiment
+    from propreg.study.spec.experiment import load_experiment
 
     experiment = load_experiment("table1" if name == "overview" else name)
     wanted = (dataset or "cora").lower()
@@ -76,18 +78,18 @@ def _asked(name: str, dataset: str | None) -> "Experiment":
 
 
 def _need_runs(name: str, dataset: str | None, reading: "Reading", output: Path) -> None:
-    """Refuse a picture of nothing, with the commands that make it one of something."""
-    from propreg.study.counting import count_runs
-    from propreg.study.errors import StudyError
-    from propreg.study.files import is_store
-    from propreg.study.tsne_record import FILE
+    """Raise if no run is recorded, with the commands that train and draw."""
+    from propreg.store.errors import StudyError
+    from propreg.store.progress import count_runs
+    from propreg.store.sqlite import is_store
+    from propreg.study.figures.tsne_record import FILE
 
     asked, place = _asked(name, dataset), reading.path
     if count_runs([asked], reading.results)[0]:
         return
     if name == "fig-tsne":
         file = shlex.quote(str((place if place.is_dir() else place.parent) / FILE))
-        raise StudyError(f"{place} has nothing of fig-tsne: propreg tsne -o {file} trains and records it.")
+        raise StudyError(f"{place} has no record of fig-tsne: propreg tsne -o {file} trains and records it.")
     is_part = name == "fig-depth" and (dataset or "").lower() != "all"
     only = [f"dataset={asked.lines[0].dataset}"] if is_part else []
     command = " --only ".join([f"propreg reproduce {asked.name}", *only])

@@ -1,4 +1,4 @@
-"""How a command ends: exit codes, one sentence per error, tracebacks only when asked for, quiet pipes."""
+"""How a command ends: exit codes, one sentence per error, tracebacks only with --debug, quiet pipes."""
 
 import os
 import sys
@@ -8,21 +8,23 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from propreg.devices import out_of_memory
+
 EPILOG = """Start with propreg run: it needs no download and takes less than a minute.
 
-Exit codes: 0 done; 1 it failed, or something named was not found; 2 the command line was wrong;
-130 interrupted (Ctrl-C; what was finished is kept); 141 whoever read the output stopped reading."""
+Exit codes: 0 success; 1 failure, or a name was not found; 2 wrong command line;
+130 interrupted (Ctrl-C; finished work is kept); 141 the reader of the output closed the pipe."""
 FAILED, INTERRUPTED, UNREAD = 1, 130, 141
 
-# Errors whose message is a sentence for people: ours are ValueErrors and ImportErrors, the system's have a strerror.
+# Errors whose message is one sentence for users: ours are ValueErrors and ImportErrors, the system's have a strerror.
 _SENTENCES = (ValueError, TypeError, ImportError)
 
 
 class GuardedGroup(TyperGroup):
-    """The top command: what its commands raise becomes one sentence and an exit code."""
+    """The top command: an error becomes one sentence and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Take ``--debug`` also after the command's name, where people write it when something has failed."""
+        """Accept ``--debug`` after the command's name too, where users add it when something has failed."""
         end = args.index("--") if "--" in args else len(args)
         if "--debug" in args[:end]:
             args = ["--debug", *(a for a in args[:end] if a != "--debug"), *args[end:]]
@@ -33,7 +35,7 @@ class GuardedGroup(TyperGroup):
         debug = bool(ctx.params.get("debug"))
         try:
             value = super().invoke(ctx)
-            sys.stdout.flush()  # here, where a closed pipe is caught, and not when Python ends
+            sys.stdout.flush()  # here, where a closed pipe is caught, not at exit
             return value
         except BrokenPipeError:
             _drop_output()
@@ -46,7 +48,7 @@ class GuardedGroup(TyperGroup):
                 traceback.print_exception(end.__cause__)
             raise
         except Exception as error:
-            if hasattr(error, "exit_code"):  # a wrong command line: typer says so
+            if hasattr(error, "exit_code"):  # a wrong command line: typer prints the error
                 raise
             if debug:
                 traceback.print_exc()
@@ -56,7 +58,7 @@ class GuardedGroup(TyperGroup):
 
 
 def sentence(error: Exception) -> str:
-    """What an error says to people.
+    """The one sentence of an error.
 
     Example:
         >>> sentence(ValueError("mu must be a number."))
@@ -69,15 +71,15 @@ def sentence(error: Exception) -> str:
     message = " ".join(str(error).split())
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if out_of_memory(error):
         return "There is not enough memory: use a smaller graph, fewer --splits and --seeds, or --device cpu."
     if isinstance(error, _SENTENCES) and message:
         return message
-    said = f"{type(error).__name__}: {message}" if message else type(error).__name__
-    return f"propreg failed ({said}): run it again with --debug to see where, and please report it."
+    name = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    return f"propreg failed ({name}): run it again with --debug to see where, and please report it."
 
 
 def _drop_output() -> None:
-    """Send what is still in the buffers nowhere, so that Python does not complain about it when it ends."""
+    """Discard what is still in the buffers, which Python would otherwise report at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

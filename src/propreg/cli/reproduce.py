@@ -2,13 +2,11 @@
 
 import json
 import shlex
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.changing_line import CLEAR, can_change
 from propreg.cli.complete import experiments
 from propreg.cli.shared import (
     DEFAULT_STORE,
@@ -19,17 +17,17 @@ from propreg.cli.shared import (
     Seeds,
     StorePath,
     chosen_parts,
-    duration,
     make_trainer,
     one_sentence,
     print_json,
     sweep,
 )
+from propreg.console import StatusLine, duration
 
 if TYPE_CHECKING:
-    from propreg.study.experiment import Experiment
-    from propreg.study.runner import Progress, Report
-    from propreg.study.store import Store
+    from propreg.store.store import Store
+    from propreg.study.execute.runner import Progress, SweepReport
+    from propreg.study.spec.experiment import Experiment
 
 Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
 
@@ -40,19 +38,28 @@ def reproduce(
     seeds: Seeds = None,
     device: Device = "auto",
     time_limit: Annotated[str | None, typer.Option(help="Stop cleanly after so long, for example 9m or 90s.")] = None,
+    measures: Annotated[
+        bool,
+        typer.Option(
+            "--measures",
+            help="Also record the measures behind macro-F1, NLL, Brier score and calibration error. Runs that are "
+            "recorded without them are trained again; if the scores differ, the record is replaced only if another "
+            "engine version trained it.",
+        ),
+    ] = False,
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Train the runs of experiments that the store does not have yet. Ctrl-C stops cleanly; run again to go on."""
+    """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on."""
     with one_sentence():
-        from propreg.study.device import check_device
-        from propreg.study.runner import Stop
-        from propreg.study.runner import reproduce as train
-        from propreg.study.store import Store
+        from propreg.devices import check_device
+        from propreg.store.store import Store
+        from propreg.study.execute.runner import Stop
+        from propreg.study.execute.runner import reproduce as train
 
         stop = Stop(_seconds(time_limit))
         parts = chosen_parts(names, only, seeds)
-        batches = sweep(parts)
+        batches = sweep(parts, measures=measures)
         check_device(device)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
@@ -61,19 +68,21 @@ def reproduce(
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(130)
+    if report.unequal:
+        raise typer.Exit(1)
 
 
 def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
-    """Say that recorded runs are about to be trained again: a store does not look at the folder beside it."""
-    from propreg.study.errors import StudyError
-    from propreg.study.files import export_files
-    from propreg.study.places import lacking
+    """Warn that recorded runs are about to be trained again: a store does not look at the folder beside it."""
+    from propreg.store.errors import StudyError
+    from propreg.store.export import export_files
+    from propreg.store.progress import missing_from
 
     files = export_files(RESULTS) if store.path == DEFAULT_STORE and RESULTS.is_dir() else []
     if not files:
         return
     try:
-        lost = lacking(parts, RESULTS, store)
+        lost = missing_from(store, parts, RESULTS)
     except StudyError:
         return  # exports that cannot be read are no reason not to train
     if lost:
@@ -84,13 +93,19 @@ def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
         )
 
 
-def _show_end(report: "Report", as_json: bool) -> None:
+def _show_end(report: "SweepReport", as_json: bool) -> None:
     if as_json:
         print_json({"event": "end", **vars(report)})
         return
     for line in report.skipped:
         typer.echo(f"left out: {line}", err=True)
-    end = "all runs are there" if not report.missing else f"{report.missing} runs are missing ({report.reason})"
+    for key in report.unequal:
+        typer.echo(
+            f"{key}: trained again, it came out differently although the engine is the same; the record stays as it "
+            f"was. propreg rerun {key[:16]} compares the two.",
+            err=True,
+        )
+    end = "all runs are recorded" if not report.missing else f"{report.missing} runs are missing ({report.reason})"
     typer.echo(f"{report.stored} runs stored in {report.seconds:.1f} s; {end}.")
 
 
@@ -98,7 +113,7 @@ class _Shown:
     """Progress for people on standard error, or a line of JSON per event on standard output."""
 
     def __init__(self, as_json: bool) -> None:
-        self.as_json, self.last = as_json, 0.0
+        self.as_json, self.last, self.line = as_json, 0.0, StatusLine()
 
     def __call__(self, progress: "Progress") -> None:
         if progress.event == "run" and time.monotonic() - self.last < 1.0:
@@ -107,8 +122,7 @@ class _Shown:
             self.last = time.monotonic()
             typer.echo(json.dumps(vars(progress)))
             return
-        on_terminal = can_change()
-        if progress.event == "run" and not on_terminal:
+        if progress.event == "run" and not self.line.can_rewrite:
             return
         self.last = time.monotonic()
         text = f"{progress.done} of {progress.runs} runs"
@@ -117,15 +131,15 @@ class _Shown:
             text += f"; {progress.batch} took {progress.seconds:.1f} s{left}"
         elif progress.event != "start":
             text += f"; training {progress.batch}, {progress.batches_left} batches to go"
-        if on_terminal:
-            sys.stderr.write(CLEAR + text + ("\n" if progress.event in ("start", "batch done") else ""))
-            sys.stderr.flush()
+        if self.line.can_rewrite and progress.event not in ("start", "batch done"):
+            self.line.update(text)
         else:
+            self.line.clear()
             typer.echo(text, err=True)
 
 
 def _seconds(text: str | None) -> float | None:
-    from propreg.study.errors import UsageError
+    from propreg.store.errors import UsageError
 
     if text is None:
         return None
@@ -135,5 +149,5 @@ def _seconds(text: str | None) -> float | None:
     except ValueError:
         seconds = -1.0
     if not 0 < seconds < float("inf"):
-        raise UsageError(f"--time-limit must be like 90s, 9m or 1.5h, but {text!r} came.")
+        raise UsageError(f"--time-limit must be like 90s, 9m or 1.5h, got {text!r}.")
     return seconds

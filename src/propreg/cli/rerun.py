@@ -1,4 +1,4 @@
-"""``propreg rerun``: a recorded run, trained again."""
+"""``propreg rerun``: train a recorded run again and compare."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,27 +18,27 @@ def rerun(
     results: Annotated[
         Path | None,
         typer.Option(
-            help=f"A store, an export, or a folder of exports; default {RESULTS}/, or the store {DEFAULT_STORE} where "
+            help=f"A store, an export, or a folder of exports; default {RESULTS}/, or the store {DEFAULT_STORE} if "
             "only that has the run."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Train a recorded run again, in its batch where that is known, and compare. The record is not changed.
+    """Train a recorded run again, in its batch if that is known, and compare. The record is not changed.
 
-    Where batch, device, versions and engine are those of the record, anything but the same bits is a failure; else
-    test accuracy has to be within three standard deviations between the other seeds of the same split.
+    If batch, device, versions and engine are as recorded, anything but the same bits is a failure; else
+    the test score must be within three standard deviations between the other seeds of the same split.
     """
     with one_sentence():
-        from propreg.study.device import check_device
-        from propreg.study.places import need_places
-        from propreg.study.recorded import open_recorded
-        from propreg.study.rerun import rerun as again
+        from propreg.devices import check_device
+        from propreg.store.progress import need_records
+        from propreg.store.results import open_recorded
+        from propreg.study.execute.rerun import rerun as again
 
         check_device(device)
-        places = need_places(named(results, store), RESULTS, DEFAULT_STORE)
-        with open_recorded(key, places) as opened, Retraining(alone) as tell:
-            if len(places) > 1:
+        paths = need_records(named(results, store), RESULTS, DEFAULT_STORE)
+        with open_recorded(key, paths) as opened, Retraining(alone) as tell:
+            if len(paths) > 1:
                 typer.echo(f"The run is recorded in {opened.path}.", err=True)
             found = again(opened, key, lambda: make_trainer(device), alone=alone, tell=tell)
         if as_json:

@@ -1,34 +1,32 @@
-"""How ``propreg rerun`` shows what it does, on standard error: what is trained, and on a terminal how far it is."""
+"""The progress of ``propreg rerun`` on standard error: what is trained, and on a terminal how far."""
 
-import sys
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import typer
 
-from propreg.cli.changing_line import CLEAR, can_change
+from propreg.console import StatusLine
 
 if TYPE_CHECKING:
-    from propreg.study.rerun import Step
+    from propreg.study.execute.rerun import Step
 
-OFTEN = 0.2  # seconds between two looks at a line that changes
+OFTEN = 0.2  # seconds between two updates of the line
 
 
 class Retraining:
-    """Told of each step; leaves the line clean at the end, however that comes."""
+    """Shows each step, and clears the line at the end, also after an error."""
 
     def __init__(self, alone: bool) -> None:
-        self.alone, self.last, self.shown = alone, 0.0, False
+        self.alone, self.last, self.line = alone, 0.0, StatusLine()
 
     def __call__(self, step: "Step") -> None:
-        """Say what is trained, then how far it is."""
+        """Show what is trained, then the progress."""
         if not step.epochs:
             typer.echo(first_line(step, self.alone), err=True)
-        elif can_change() and time.monotonic() - self.last >= OFTEN:
-            self.last, self.shown = time.monotonic(), True
-            sys.stderr.write(f"{CLEAR}{step.done} runs done, {step.epochs:,} epochs so far")
-            sys.stderr.flush()
+        elif time.monotonic() - self.last >= OFTEN:
+            self.last = time.monotonic()
+            self.line.update(f"{step.done} runs done, {step.epochs:,} epochs so far")
 
     def __enter__(self) -> "Retraining":
         return self
@@ -36,9 +34,7 @@ class Retraining:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.shown:
-            sys.stderr.write(CLEAR)
-            sys.stderr.flush()
+        self.line.clear()
 
 
 def first_line(step: "Step", alone: bool) -> str:

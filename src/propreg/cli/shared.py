@@ -1,4 +1,4 @@
-"""What the commands of the study share: options, errors in one sentence, and the part of experiments that is meant."""
+"""What the commands of the study share: options, errors in one sentence, and the selected part of experiments."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from propreg.study.batches import Batch
-    from propreg.study.experiment import Experiment
-    from propreg.study.training import Trainer
+    from propreg.store.run import Batch
+    from propreg.study.execute.trainer import Trainer
+    from propreg.study.spec.experiment import Experiment
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
 RESULTS = Path("results")
@@ -29,13 +29,14 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 def one_sentence() -> Iterator[None]:
     """Turn an error that the user can act on into one sentence and exit status 1; 2 where an option is wrong."""
     from propreg.data.errors import DataError
-    from propreg.study.errors import StudyError, UsageError
+    from propreg.devices import DeviceError, DeviceNameError
+    from propreg.store.errors import StudyError, UsageError
 
     try:
         yield
-    except (StudyError, DataError, ImportError) as error:
+    except (StudyError, DataError, DeviceError, ImportError) as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from error
+        raise typer.Exit(2 if isinstance(error, UsageError | DeviceNameError) else 1) from error
 
 
 def print_json(value: object) -> None:
@@ -44,35 +45,35 @@ def print_json(value: object) -> None:
 
 
 def chosen_parts(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Experiment]":
-    """What filters leave of experiments, each of which counts once."""
-    from propreg.study.choosing import choose
-    from propreg.study.experiment import load_experiment
+    """The experiments of these names, each once, with the lines and seeds that the filters leave."""
+    from propreg.study.spec.experiment import load_experiment, select_lines
 
     spans = None if seeds is None else _spans(seeds)
     found = []
     for experiment in map(load_experiment, dict.fromkeys(names)):
         numbers = None if spans is None else _seeds_of(experiment, spans)
-        found.append(replace(experiment, lines=choose(experiment, only or (), numbers)))
+        found.append(replace(experiment, lines=select_lines(experiment, only or (), numbers)))
     return found
 
 
-def sweep(parts: "Iterable[Experiment]") -> "list[Batch]":
-    """Batches are cut per experiment, so that naming two of them changes neither's."""
-    from propreg.study.batches import cut
+def sweep(parts: "Iterable[Experiment]", *, measures: bool = False) -> "list[Batch]":
+    """The batches of experiments, cut per experiment, so that naming two of them changes neither's."""
+    from propreg.study.spec.batches import cut, joined
 
-    return list({batch.id: batch for part in parts for batch in cut(part.lines)}.values())
+    batches = joined(batch for part in parts for batch in cut(part.lines))
+    return [replace(batch, measures=True) for batch in batches] if measures else batches
 
 
 def make_trainer(device: str) -> "Trainer":
-    """What trains; with it torch is imported."""
-    from propreg.study.training import Trainer
+    """The trainer; this imports torch."""
+    from propreg.study.execute.trainer import Trainer
 
     return Trainer(device)
 
 
 def _spans(text: str) -> list[range]:
-    """Seeds as they are written: 0,1,2 or 0-4."""
-    from propreg.study.errors import UsageError
+    """The seeds of 0,1,2 or 0-4."""
+    from propreg.store.errors import UsageError
 
     found: list[range] = []
     for part in text.split(","):
@@ -80,30 +81,18 @@ def _spans(text: str) -> list[range]:
         try:
             found.append(range(int(first), int(last if dash else first) + 1))
         except ValueError:
-            raise UsageError(f"--seeds must be like 0,1,2 or 0-4, but {text!r} came.") from None
+            raise UsageError(f"--seeds must be like 0,1,2 or 0-4, got {text!r}.") from None
         if not found[-1]:
             raise UsageError(f"--seeds {part.strip()} is an empty range: write the smaller seed first, as in 0-4.")
     return found
 
 
 def _seeds_of(experiment: "Experiment", spans: list[range]) -> list[int]:
-    """All seeds of spans. Their ends are looked at first: what lies between may be more than memory holds."""
-    from propreg.study.errors import unknown
+    """All seeds of spans. The ends are checked first: a span may be larger than memory."""
+    from propreg.store.errors import unknown
 
     known = sorted({seed for line in experiment.lines for seed in line.seeds})
     for end in (end for span in spans for end in (span[0], span[-1])):
         if end not in known:
             raise unknown(f"seed in {experiment.name}", end, map(str, known))
     return [seed for span in spans for seed in span]
-
-
-def duration(seconds: float | None) -> str:
-    """A time in words."""
-    seconds = seconds or 0.0
-    return (
-        f"{seconds:.0f} s"
-        if seconds < 90
-        else f"{seconds / 60:.0f} min"
-        if seconds < 5400
-        else f"{seconds / 3600:.1f} h"
-    )

@@ -1,4 +1,4 @@
-"""``propreg status``: how much of the experiments is done."""
+"""``propreg status``: how much of the experiments is recorded."""
 
 import shlex
 from collections.abc import Collection
@@ -16,17 +16,16 @@ from propreg.cli.shared import (
     Only,
     Seeds,
     chosen_parts,
-    duration,
     one_sentence,
     print_json,
     sweep,
 )
+from propreg.console import duration
 
 if TYPE_CHECKING:
-    from propreg.study.batches import Batch
-    from propreg.study.done import Done
-    from propreg.study.experiment import Experiment
-    from propreg.study.places import Reading
+    from propreg.store.progress import Reading, SweepProgress
+    from propreg.store.run import Batch
+    from propreg.study.spec.experiment import Experiment
 
 
 def status(
@@ -39,9 +38,9 @@ def status(
     results: ResultsPath = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much of an experiment is done, and about how long the rest takes; of all, if none is named."""
+    """Show how much of an experiment is recorded and about how long the rest takes; of all, if none is named."""
     with one_sentence():
-        from propreg.study.errors import UsageError
+        from propreg.store.errors import UsageError
 
         if names:
             _in_detail(chosen_parts(names, only, seeds), _again(names, only, seeds), results, store, as_json)
@@ -55,31 +54,30 @@ def status(
 
 def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each experiment."""
-    from propreg.study.counting import count_runs
-    from propreg.study.done import Done
-    from propreg.study.experiment import experiment_names, load_experiment, study_names
-    from propreg.study.results import Results
+    from propreg.store.progress import SweepProgress, count_runs
+    from propreg.store.results import Results
+    from propreg.study.spec.experiment import experiment_names, load_experiment, study_names
 
     found = {name: load_experiment(name) for name in experiment_names()}
     reading = _reading(list(found.values()), results, store)
-    recorded, place = (Results(), None) if reading is None else (reading.results, reading.path)
+    recorded, path = (Results(), None) if reading is None else (reading.results, reading.path)
     rows = {name: count_runs([experiment], recorded) for name, experiment in found.items()}
     done, runs = count_runs([found[name] for name in study_names()], recorded)
     if as_json:
         lines = [{"experiment": name, "done": d, "runs": n} for name, (d, n) in rows.items()]
-        print_json({"runs": runs, "done": done, "experiments": lines, "read": None if place is None else str(place)})
+        print_json({"runs": runs, "done": done, "experiments": lines, "read": None if path is None else str(path)})
         return
     for name, (some, all_) in rows.items():
         typer.echo(f"{name:<24} {some:>7,} of {all_:>7,} runs {100 * some // max(all_, 1):>4} %")
     typer.echo(f"{done:,} of the study's {runs:,} runs done, counted once where experiments share them.")
-    typer.echo(f"{_what_was_read(reading, Done(place), store, '')} Line by line: propreg status NAME.")
+    typer.echo(f"{_what_was_read(reading, SweepProgress(path), store, '')} Line by line: propreg status NAME.")
 
 
 def _reading(experiments: "Collection[Experiment]", results: Path | None, store: Path | None) -> "Reading | None":
-    """The record; None where there is none yet, or not the store that is named."""
-    from propreg.study.places import places, read_recorded
+    """The record that is read; None if there is none yet, or not the store that is named."""
+    from propreg.store.progress import find_records, read_recorded
 
-    found = places(named(results, store), RESULTS, DEFAULT_STORE)
+    found = find_records(named(results, store), RESULTS, DEFAULT_STORE)
     return read_recorded(experiments, found) if found and (store is None or store.exists()) else None
 
 
@@ -91,54 +89,53 @@ def _again(names: list[str], only: list[str] | None, seeds: str | None) -> str:
 
 def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
-    from propreg.study.done import Done, what_is_done
+    from propreg.store.progress import SweepProgress
 
     batches = sweep(parts)
-    every_run = {run.key: run for batch in batches for run in batch.runs}
+    every = {run.key for batch in batches for run in batch.runs}
     reading = _reading(parts, results, store)
-    done_so_far = Done() if reading is None else what_is_done(every_run.values(), reading)
-    keys = done_so_far.keys
+    progress = SweepProgress() if reading is None else SweepProgress.of(batches, reading)
     rows: dict[tuple[str, str, str], list[int]] = {}
     for line in (line for part in parts for line in part.lines):
         row = rows.setdefault((line.dataset, line.model, line.method.name), [0, 0])
-        mine = [run.key in keys for run in line.runs()]
+        mine = [run.key in progress.keys for run in line.runs()]
         row[0], row[1] = row[0] + sum(mine), row[1] + len(mine)
-    missing = [batch for batch in batches if any(run.key not in keys for run in batch.runs)]
-    every = every_run.keys()
-    left, how = _time_left(done_so_far, missing)
+    missing = [batch for batch in batches if batch.missing(progress.keys)]
+    left, how = _time_left(progress, missing)
     if as_json:
         table = [
             dict(zip(("dataset", "model", "method"), k, strict=True), done=d, runs=n) for k, (d, n) in rows.items()
         ]
-        total = {"runs": len(every), "done": len(every & keys), "batches_left": len(missing)}
-        read = None if done_so_far.read is None else str(done_so_far.read)
+        total = {"runs": len(every), "done": len(every & progress.keys), "batches_left": len(missing)}
+        read = None if progress.read is None else str(progress.read)
         print_json({**total, "seconds_left": left, "lines": table, "read": read})
         return
     for (dataset, model, method), (done, runs) in rows.items():
         typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
-    typer.echo(f"{len(every & keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
-    typer.echo(_what_was_read(reading, done_so_far, store, again if missing else ""))
+    typer.echo(f"{len(every & progress.keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
+    typer.echo(_what_was_read(reading, progress, store, again if missing else ""))
 
 
-def _time_left(done: "Done", missing: "list[Batch]") -> tuple[float | None, str]:
-    """Seconds, and the words that say by what."""
+def _time_left(progress: "SweepProgress", missing: "list[Batch]") -> tuple[float | None, str]:
+    """Seconds, and the words for what they are estimated from."""
     cost = sum(batch.cost for batch in missing)
-    if done.seconds_per_cost is not None:
-        return done.seconds_per_cost * cost, " by the pace so far"
-    if done.pace is None or not done.mean_cost:
+    if progress.seconds_per_cost is not None:
+        return progress.seconds_per_cost * cost, " by the pace so far"
+    if progress.pace is None or not progress.mean_cost:
         return None, ""
-    where = f" ({done.pace.device})" if done.pace.device else ""
-    return done.pace.seconds_per_run * cost / done.mean_cost, f", roughly, by the times of recorded runs{where}"
+    where = f" ({progress.pace.device})" if progress.pace.device else ""
+    seconds = progress.pace.seconds_per_run * cost / progress.mean_cost
+    return seconds, f", roughly, by the times of recorded runs{where}"
 
 
-def _what_was_read(reading: "Reading | None", done: "Done", store: Path | None, again: str) -> str:
-    """Where the numbers come from; where that is no store, how to go on with what is missing."""
+def _what_was_read(reading: "Reading | None", progress: "SweepProgress", store: Path | None, again: str) -> str:
+    """Where the numbers come from; if that is no store, also how to train what is missing."""
     if reading is None:
         where = f" --store {shlex.quote(str(store))}" if store else ""
         return f"There is no store {store or DEFAULT_STORE} yet: {again or 'propreg reproduce NAME'}{where} makes it."
-    said = reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."
-    if not again or not done.files:
-        return said
-    take = f"propreg store import {shlex.join(map(str, done.files))}, then " if reading.behind else ""
-    return f"{said} To go on from it: {take}{again}."
+    source = reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."
+    if not again or not progress.files:
+        return source
+    take = f"propreg store import {shlex.join(map(str, progress.files))}, then " if reading.behind else ""
+    return f"{source} To go on from it: {take}{again}."

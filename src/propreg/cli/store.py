@@ -1,4 +1,4 @@
-"""``propreg store``: check, export, import and merge finished runs."""
+"""``propreg store``: check, export, import, merge and repair finished runs."""
 
 import json
 from pathlib import Path
@@ -16,8 +16,8 @@ Sources = Annotated[list[Path], typer.Argument(help="Stores or exports.")]
 def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
     """Check that a store is whole. It is only read."""
     with one_sentence():
-        from propreg.study.checking import check_store
-        from propreg.study.opening import log_of
+        from propreg.store.integrity import check_store
+        from propreg.store.sqlite import log_of
 
         runs, wrong, undigested = check_store(store)
     if as_json:
@@ -25,8 +25,8 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
     else:
         for line in wrong:
             typer.echo(line, err=True)
-        if runs or not wrong:  # else the one sentence has said it all
-            older = f" ({undigested} without a digest, from an earlier propreg: a changed number in those is not seen)"
+        if runs or not wrong:  # else the sentence above says it all
+            older = f" ({undigested} without a digest, from an earlier propreg: changes in them cannot be detected)"
             end = "whole" if not wrong else f"{len(wrong)} wrong"
             if not store.stat().st_size and not log_of(store).exists():
                 end = "the file is empty: nothing was stored in it yet, or it was cut off"
@@ -40,20 +40,18 @@ def export(
     file: Annotated[Path, typer.Argument(help="Where to, for example results/table1.jsonl.gz.")],
     experiment: Annotated[list[str] | None, typer.Option(help="Only the runs of this experiment.")] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Also over an export that has runs which would be lost.")
+        bool, typer.Option("--replace", help="Also over an export with runs that would be lost.")
     ] = False,
     store: StorePath = DEFAULT_STORE,
 ) -> None:
-    """Write the runs as canonical text: sorted, no times, no host. Who made them goes to a file beside it."""
+    """Export the runs as canonical text: sorted, no times, no host. Their provenance goes to a file beside it."""
     with one_sentence():
-        from propreg.data._atomic import atomic_write
-        from propreg.study.checking import need_whole
-        from propreg.study.experiment import load_experiment
-        from propreg.study.export_target import check_kept, check_target
-        from propreg.study.exported import write_export
-        from propreg.study.files import sidecar
-        from propreg.study.provenance import provenance
-        from propreg.study.store import Store
+        from propreg.jsonio import atomic_write
+        from propreg.store.export import check_kept, check_target, sidecar, write_export
+        from propreg.store.integrity import need_whole
+        from propreg.store.provenance import provenance
+        from propreg.store.store import Store
+        from propreg.study.spec.experiment import load_experiment
 
         check_target(file, store)
         lines = [line for name in experiment or [] for line in load_experiment(name).lines]
@@ -74,20 +72,83 @@ def export(
 
 @app.command("import")
 def import_(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Take runs from exports into a store; it is made where it is not there."""
+    """Import runs from exports into a store, which is made if it does not exist."""
     _take(sources, store, as_json)
 
 
 @app.command()
 def merge(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Take runs from other stores; equal keys with unequal results are reported and left as they are."""
+    """Import runs from other stores; equal keys with unequal results are reported and left as they are."""
     _take(sources, store, as_json)
+
+
+@app.command()
+def salvage(
+    source: Annotated[Path, typer.Argument(help="A damaged store or export.")],
+    store: Annotated[Path, typer.Option("--store", help="The new store.")],
+    as_json: Json = False,
+) -> None:
+    """Take the runs that match their digests from a damaged store or export into a new store."""
+    with one_sentence():
+        from propreg.store.salvage import salvage as save
+
+        found = save(source, store)
+    if as_json:
+        print_json(vars(found))
+        return
+    typer.echo(f"{source}: {found.kept} runs are whole and now in {store}.")
+    for why, runs in found.left_out.items():
+        typer.echo(f"Left out: {runs} runs {why}.")
+
+
+@app.command()
+def remove(
+    key: Annotated[str, typer.Argument(help="A run's key, or its beginning.")], store: StorePath = DEFAULT_STORE
+) -> None:
+    """Remove a run from a store, for example one that store check names."""
+    with one_sentence():
+        from propreg.store.store import Store
+
+        with Store(store, "update") as opened:
+            typer.echo(f"{store}: run {opened.remove(key)} was removed.")
+
+
+@app.command()
+def leases(
+    store: StorePath = DEFAULT_STORE,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove those of processes that do not run on this machine.")
+    ] = False,
+) -> None:
+    """Show which processes train which batches, also those that were killed."""
+    with one_sentence():
+        import time
+
+        from propreg.store.leases import clear as end
+        from propreg.store.leases import leases as held
+        from propreg.store.locks import clear_writer
+        from propreg.store.store import Store
+
+        if clear:
+            writer = clear_writer(store)
+            with Store(store, "update") as opened:
+                gone, left = end(opened)
+            also = f" That of the writer, process {writer.pid} on {writer.host}, too." if writer else ""
+            typer.echo(f"{store}: {gone} leases were removed; {left} of processes that run here stay.{also}")
+            return
+        with Store(store, "read") as opened:
+            found = held(opened)
+        for lease in found:
+            state = "runs" if lease.worker.is_here() else "is gone" if lease.worker.is_gone() else "may run"
+            ends = f"for {lease.expires - time.time():.0f} s more" if lease.expires > time.time() else "expired"
+            typer.echo(f"batch {lease.batch}: process {lease.worker.pid} on {lease.worker.host}, which {state}; {ends}")
+        typer.echo(f"{store}: {len(found)} leases.")
 
 
 def _take(sources: list[Path], path: Path, as_json: bool) -> None:
     unequal = 0
     with one_sentence():
-        from propreg.study.merging import take_into
+        from propreg.store.merge import take_into
 
         for source in sources:
             taken = take_into(path, source)
@@ -95,8 +156,10 @@ def _take(sources: list[Path], path: Path, as_json: bool) -> None:
             if as_json:
                 print_json({"from": str(source), **vars(taken)})
                 continue
-            typer.echo(f"{source}: {taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal.")
+            unchecked = "" if taken.checksums else " (imported without checksums: the export has none)"
+            counts = f"{taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal"
+            typer.echo(f"{source}: {counts}{unchecked}.")
             for key in taken.unequal:
-                typer.echo(f"{key}: {source} has another result than {path}, which stays.", err=True)
+                typer.echo(f"{key}: {source} has another result than {path}, which keeps its own.", err=True)
     if unequal:
         raise typer.Exit(1)

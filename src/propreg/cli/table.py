@@ -13,12 +13,12 @@ from propreg.cli.recorded import ResultsPath, read
 from propreg.cli.shared import Only, one_sentence
 
 if TYPE_CHECKING:
-    from propreg.study.experiment import Experiment, Line
-    from propreg.study.results import Results
+    from propreg.store.results import Results
+    from propreg.study.spec.experiment import Experiment, Line
 
 
 class Format(StrEnum):
-    """How a table is written."""
+    """A format for a table."""
 
     text = "text"
     markdown = "markdown"
@@ -29,33 +29,32 @@ class Format(StrEnum):
 
 def table(
     name: Annotated[str, typer.Argument(help="An experiment, for example table1.", autocompletion=experiments)],
-    format: Annotated[Format | None, typer.Option(help="How it is written; default text.")] = None,
+    format: Annotated[Format | None, typer.Option(help="The format; default text.")] = None,
     only: Only = None,
     runs: Annotated[
-        str | None, typer.Option(help="List the runs behind a place instead, for example cora/gcn/preg.")
+        str | None, typer.Option(help="List the runs of a cell instead, for example cora/gcn/preg.")
     ] = None,
     picked: Annotated[
         bool,
         typer.Option(
             "--picked",
-            help="List the strengths that were picked on validation, a line each; with --runs, only their runs.",
+            help="List the strengths picked on validation; with --runs, only their runs.",
         ),
     ] = False,
     results: ResultsPath = None,
 ) -> None:
-    """Print a table of the paper from recorded runs, the paper's numbers beside ours."""
+    """Print a table of the paper from recorded runs, with the paper's numbers beside ours."""
     with one_sentence():
-        from propreg.study.choosing import choose
-        from propreg.study.errors import UsageError
-        from propreg.study.experiment import load_experiment
-        from propreg.study.picked import at_picked, picked_text
+        from propreg.store.errors import UsageError
+        from propreg.study.spec.experiment import load_experiment, select_lines
+        from propreg.study.tables.picked import at_picked, picked_text
 
         if format is not None and (picked or runs is not None):
-            raise UsageError("--format is for the table: leave it out with --runs and --picked.")
+            raise UsageError("--format is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
-        lines = choose(experiment, only or ())
+        lines = select_lines(experiment, only or ())
         if runs is not None:
-            lines = _at_place(experiment, runs, lines, only or [])
+            lines = _of_cell(experiment, runs, lines, only or [])
         found = read([replace(experiment, lines=lines)], results).results
         if runs is not None:
             _print_runs(at_picked(lines, found) if picked else lines, found)
@@ -66,35 +65,36 @@ def table(
 
 
 def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:
-    from propreg.study import render, render_narrow, render_wide
-    from propreg.study.remarks import remarks
-    from propreg.study.table import table_rows
+    from propreg.study.tables import ablation, pivot, text
+    from propreg.study.tables.rows import engine_note, table_rows
 
-    rows = table_rows(experiment, found, lines)
+    rows, engines = table_rows(experiment, found, lines), engine_note(lines, found)
     if how is Format.csv:
-        return render.to_csv(rows)
-    said = remarks(experiment, lines, found)
-    if how is Format.text:
-        if not sys.stdout.isatty():  # a file or a pipe gets the same bytes everywhere
-            return render.to_text(experiment, rows, said)
-        return render_narrow.to_terminal(experiment, rows, shutil.get_terminal_size().columns, said)
+        if engines:
+            typer.echo(engines, err=True)
+        return text.to_csv(rows)
+    notes, listings = ablation.notes(lines), ablation.listings(experiment, lines, found)
+    notes += [engines] if engines else []
+    if how is Format.text and sys.stdout.isatty():
+        return text.to_terminal(experiment, rows, shutil.get_terminal_size().columns, notes, listings)
     write = {
-        Format.markdown: render_wide.to_markdown,
-        Format.html: render_wide.to_html,
-        Format.latex: render_wide.to_latex,
+        Format.text: text.to_text,  # a file or a pipe gets the same bytes everywhere
+        Format.markdown: pivot.to_markdown,
+        Format.html: pivot.to_html,
+        Format.latex: pivot.to_latex,
     }
-    return write[how](experiment, rows, said)
+    return write[how](experiment, rows, notes, listings)
 
 
-def _at_place(experiment: "Experiment", text: str, chosen: "tuple[Line, ...]", only: list[str]) -> "tuple[Line, ...]":
-    """The lines of a place that are also among the chosen ones."""
-    from propreg.study.choosing import choose
-    from propreg.study.errors import StudyError, UsageError
+def _of_cell(experiment: "Experiment", text: str, chosen: "tuple[Line, ...]", only: list[str]) -> "tuple[Line, ...]":
+    """The lines of a cell that are also among the chosen ones."""
+    from propreg.store.errors import StudyError, UsageError
+    from propreg.study.spec.experiment import select_lines
 
     parts = text.split("/")
     if len(parts) != 3:
-        raise UsageError(f"--runs names a place as dataset/model/method, for example cora/gcn/preg, but {text!r} came.")
-    here = choose(
+        raise UsageError(f"--runs takes dataset/model/method, for example cora/gcn/preg, got {text!r}.")
+    here = select_lines(
         experiment, [f"{key}={part}" for key, part in zip(("dataset", "model", "method"), parts, strict=True)]
     )
     both = tuple(line for line in here if line in chosen)

@@ -1,4 +1,4 @@
-"""``propreg tsne``: the outputs behind figure 3, laid out in the plane."""
+"""``propreg tsne``: the outputs behind figure 3, laid out with t-SNE."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,9 +16,9 @@ def tsne(
 ) -> None:
     """Train the runs of fig-tsne again, lay their outputs out with t-SNE, and write a small record for the figure."""
     with one_sentence():
-        from propreg.study.device import check_device
-        from propreg.study.tsne import make_tsne
-        from propreg.study.tsne_record import check_tsne_target, write_tsne
+        from propreg.devices import check_device
+        from propreg.study.execute.tsne import make_tsne
+        from propreg.study.figures.tsne_record import check_tsne_target, write_tsne
 
         check_device(device)
         check_tsne_target(output)

@@ -1,26 +1,28 @@
-"""Edge lists of undirected graphs: checked, both directions, in one order."""
+"""Edge lists: checked, in both directions, in one order."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from propreg.data.errors import DataError
+from propreg.devices import cores
+
+_MANY = 1 << 20  # from here on threads pay
+_BLOCK = 1 << 16
 
 
 def undirected(source: NDArray[Any], target: NDArray[Any], num_nodes: int, where: str) -> NDArray[np.int64]:
     """Both directions of every edge, without self-loops and duplicates, sorted by (source, target).
 
-    That is PyG's ``to_undirected`` after ``remove_self_loops``.
+    Equals PyG's ``to_undirected`` after ``remove_self_loops``.
 
     Args:
         source: One end of each edge; integers.
         target: The other end.
         num_nodes: The number of nodes.
         where: What to call the edges in an error.
-
-    Raises:
-        DataError: If an end is not a node.
 
     Example:
         >>> undirected(np.array([2, 1, 0]), np.array([0, 1, 2]), 3, "edges").tolist()
@@ -35,15 +37,42 @@ def undirected(source: NDArray[Any], target: NDArray[Any], num_nodes: int, where
 
 
 def unique_sorted(key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The distinct values in order (``np.unique`` hashes first, and takes longer)."""
-    key = np.sort(key)
+    """The distinct values in order. ``np.unique`` does the same by hashing, which takes ten times as long."""
     first = np.ones(len(key), bool)
-    first[1:] = key[1:] != key[:-1]
-    return key if bool(first.all()) else key[first]
+    np.greater(key[1:], key[:-1], out=first[1:])
+    if first.all():
+        return key
+    key = sort_keys(key)
+    np.not_equal(key[1:], key[:-1], out=first[1:])
+    return key if first.all() else key[first]
+
+
+def sort_keys(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values in order: ``np.sort``, in threads if there are many, each of which sorts one range of the values.
+
+    Example:
+        >>> sort_keys(np.array([3, 1, 2])).tolist()
+        [1, 2, 3]
+    """
+    threads = min(cores(), 16)
+    if len(key) < _MANY or threads == 1:
+        return np.sort(key)
+    sample = np.sort(key[:: max(1, len(key) // 4096)])
+    step = max(1, len(sample) // threads)
+    limits = [key.min(), *sample[step::step], key.max() + 1]
+
+    def part(low: int, high: int) -> NDArray[np.int64]:
+        blocks = (key[start : start + _BLOCK] for start in range(0, len(key), _BLOCK))
+        found = np.concatenate([block[(block >= low) & (block < high)] for block in blocks])
+        found.sort()
+        return found
+
+    with ThreadPoolExecutor(threads) as pool:
+        return np.concatenate(list(pool.map(part, limits[:-1], limits[1:])))
 
 
 def split_keys(key: NDArray[np.int64], num_nodes: int) -> NDArray[np.int64]:
-    """Source and target of edges numbered source · num_nodes + target."""
+    """Source and target of edges given as numbers source · num_nodes + target."""
     edge_index = np.empty((2, len(key)), np.int64)
     np.divmod(key, max(num_nodes, 1), out=(edge_index[0], edge_index[1]))
     return edge_index
@@ -55,9 +84,9 @@ def once(edge_index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def check_nodes(nodes: NDArray[Any], num_nodes: int, where: str) -> None:
-    """Refuse what are not node numbers 0 … num_nodes − 1."""
+    """Raise unless all are node numbers 0 … num_nodes − 1."""
     if nodes.dtype.kind not in "iu":
-        raise DataError(f"{where}: node numbers must be integers, but have type {nodes.dtype}.")
+        raise DataError(f"{where}: node numbers must be integers, got {nodes.dtype}.")
     if nodes.size and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
         bad = int(nodes.max()) if int(nodes.max()) >= num_nodes else int(nodes.min())
         raise DataError(f"{where}: node {bad} is out of range for {num_nodes} nodes: the data are damaged.")

@@ -1,4 +1,4 @@
-"""A graph with features and labels as NumPy arrays: what every reader returns and the engine takes."""
+"""A graph with features and labels as NumPy arrays, which every reader returns and the engine takes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class SparseFeatures:
-    """A feature matrix in CSR form; ``values`` is None where every stored value is 1."""
+    """A feature matrix in CSR form; ``values`` is None if every stored value is 1."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -17,7 +17,7 @@ class SparseFeatures:
     shape: tuple[int, int]
 
     def filled(self) -> NDArray[np.float32]:
-        """The stored values, ones written out."""
+        """The stored values, also if all are 1."""
         return np.ones(len(self.indices), np.float32) if self.values is None else self.values
 
     def to_dense(self) -> NDArray[np.float32]:
@@ -36,6 +36,11 @@ class SparseFeatures:
         return SparseFeatures(self.indptr, self.indices, scaled.astype(np.float32), self.shape)
 
 
+PARTS = ("train", "val", "test")
+MASKS = ("train_mask", "val_mask", "test_mask")
+"""PyG's names of the parts."""
+
+
 @dataclass(frozen=True)
 class Split:
     """Boolean masks over the nodes; a node may be in none."""
@@ -49,7 +54,7 @@ class Split:
 class Graph:
     """One graph. ``edge_index`` holds every edge source → target, both directions of an undirected one.
 
-    ``x`` is dense float32 [N, F] or :class:`SparseFeatures`; ``y`` int64 [N], −1 where a node has no label.
+    ``x`` is dense float32 [N, F] or :class:`SparseFeatures`; ``y`` int64 [N], −1 for no label.
     """
 
     name: str

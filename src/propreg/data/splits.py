@@ -1,18 +1,20 @@
-"""Which nodes a model trains on, is chosen on and is tested on: drawn at random, or grown.
+"""Training, validation and test nodes: drawn at random, grown, official, checked.
 
 The draw is a rank: every node gets 64 random bits from a counter-based generator (Philox) keyed by the seed, and
-the lowest ranks come first. So a split depends on nothing but its arguments, on every machine and NumPy, and a
+the lowest ranks come first. So a split depends on its arguments alone, with every machine and NumPy, and a
 larger training set contains every smaller one of the same seed.
 """
 
 import os
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from propreg._choices import one_of
 from propreg.data.errors import DataError
-from propreg.data.graph import Split
+from propreg.data.graph import PARTS, Split
 
 SmallClasses = Literal["error", "skip", "shrink"]
 
@@ -25,27 +27,27 @@ def random_split(
     *,
     small_classes: SmallClasses = "error",
 ) -> Split:
-    """Draw a fixed number of training and validation nodes per class; all other labelled nodes are for testing.
+    """Draw a fixed number of training and validation nodes per class; all other labeled nodes are for testing.
 
     Args:
-        y: The class of each node, integers [N] (an array, a tensor or a list); −1 where a node has no label.
-            Such nodes are in none of the three sets.
+        y: The class of each node, integers [N] (an array, a tensor or a list); −1 for no label.
+            Unlabeled nodes are in none of the three sets.
         train_per_class: Training nodes drawn from each class; the paper takes 20.
         val_per_class: Validation nodes drawn from each class; the paper takes 30.
-        seed: Which draw, 0 … 2⁶³ − 1.
-        small_classes: What to do with a class that has too few nodes for both and at least one test node:
+        seed: The number of the draw, 0 … 2⁶³ − 1.
+        small_classes: A class that has too few nodes for both and at least one test node:
 
-            * ``"error"`` refuses and names the classes;
+            * ``"error"`` raises and names the classes;
             * ``"skip"`` leaves its nodes out of all three sets, as the paper's own code does;
             * ``"shrink"`` tests on half of its nodes (rounded down) and divides the rest between training and
-              validation in the proportion asked for, with at least one training node.
+              validation in the same proportion, with at least one training node.
 
     Returns:
         The three masks.
 
     Raises:
         ValueError: If a number is out of range or ``small_classes`` is unknown.
-        DataError: If the labels cannot be used, or a class is too small and ``small_classes="error"``.
+        DataError: If the labels are no classes, or a class is too small and ``small_classes="error"``.
 
     Example:
         >>> import numpy as np
@@ -59,15 +61,14 @@ def random_split(
     labels = as_labels(y)
     _check_count("train_per_class", train_per_class, 1)
     _check_count("val_per_class", val_per_class, 0)
-    if small_classes not in ("error", "skip", "shrink"):
-        raise ValueError(f"small_classes must be 'error', 'skip' or 'shrink', but {small_classes!r} came.")
+    one_of("small_classes", small_classes, ("error", "skip", "shrink"))
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
     needed = train_per_class + val_per_class + 1
     small = {int(c): int(n) for c, n in zip(classes, counts, strict=True) if n < needed}
     if small and small_classes == "error":
         named = ", ".join(f"{c} ({n} nodes)" for c, n in list(small.items())[:5]) + (", …" if len(small) > 5 else "")
         raise DataError(
-            f"{len(small)} of {len(classes)} classes have fewer than the {needed} labelled nodes that "
+            f"{len(small)} of {len(classes)} classes have fewer than the {needed} labeled nodes that "
             f"{train_per_class} for training, {val_per_class} for validation and one test node take: class {named}. "
             "Ask for fewer, or pass small_classes='shrink' to take a share of them or 'skip' to leave them out."
         )
@@ -75,15 +76,16 @@ def random_split(
     rank = ranks(len(labels), seed)
     for c in classes:
         nodes = np.flatnonzero(labels == c)
-        nodes = nodes[np.argsort(rank[nodes], kind="stable")]
         takes = (train_per_class, val_per_class)
         if int(c) in small:
             if small_classes == "skip":
                 continue
             takes = _shares(len(nodes), *takes)
-        train[nodes[: takes[0]]] = True
-        val[nodes[takes[0] : sum(takes)]] = True
-        test[nodes[sum(takes) :]] = True
+        first = nodes[_lowest(rank[nodes], sum(takes))]
+        test[nodes] = True
+        test[first] = False
+        train[first[: takes[0]]] = True
+        val[first[takes[0] :]] = True
     return Split(train, val, test)
 
 
@@ -92,17 +94,17 @@ def grow_train(
 ) -> Split:
     """The same validation and test nodes with another number of training nodes (the paper's Fig. 2a).
 
-    The training nodes are drawn from all labelled nodes that are neither for validation nor for testing:
+    The training nodes are drawn from all labeled nodes that are neither for validation nor for testing:
     ``per_class`` of each class, or ``total`` at random. Larger sets of one seed contain the smaller ones.
 
     Args:
-        split: The split whose ``val`` and ``test`` stay. The public splits leave most nodes free; those with 20 and
-            30 nodes per class test on all others, so that only their own training nodes can be drawn.
-        y: The class of each node, −1 where a node has no label.
-        per_class: How many training nodes of each class. Give this or ``total``.
-        total: How many training nodes altogether.
-        seed: Which draw.
-        keep: Take the split's own training nodes first, as the paper keeps adding to them; False draws all anew.
+        split: The split whose ``val`` and ``test`` stay. The public splits leave most nodes free; splits with 20
+            and 30 nodes per class test on all others, so that only their own training nodes can be drawn.
+        y: The class of each node, −1 for no label.
+        per_class: The number of training nodes of each class. Pass this or ``total``.
+        total: The number of training nodes altogether.
+        seed: The number of the draw.
+        keep: Take the split's own training nodes first, as the paper does; False draws all anew.
 
     Raises:
         ValueError: If not exactly one of ``per_class`` and ``total`` is given.
@@ -117,10 +119,12 @@ def grow_train(
         (10, 40, False)
     """
     if (per_class is None) == (total is None):
-        raise ValueError("grow_train takes either per_class or total, and exactly one of the two.")
+        raise ValueError("grow_train takes exactly one of per_class and total.")
     labels = as_labels(y)
     if not len(labels) == len(split.train) == len(split.val) == len(split.test):
-        raise ValueError(f"y has {len(labels)} nodes but the split has {len(split.val)}: pass those of one graph.")
+        raise ValueError(
+            f"y has {len(labels)} nodes but the split has {len(split.val)}: pass labels and split of one graph."
+        )
     free = np.flatnonzero((labels >= 0) & ~split.val & ~split.test)
     own_first = ~split.train[free] if keep else np.zeros(len(free), bool)
     free = free[np.lexsort((ranks(len(labels), seed)[free], own_first))]
@@ -128,7 +132,7 @@ def grow_train(
     if total is not None:
         _check_count("total", total, 1)
         if total > len(free):
-            raise DataError(f"total is {total}, but only {len(free)} labelled nodes are neither in val nor in test.")
+            raise DataError(f"total is {total}, but only {len(free)} labeled nodes are neither in val nor in test.")
         train[free[:total]] = True
     elif per_class is not None:
         _check_count("per_class", per_class, 1)
@@ -145,60 +149,120 @@ def grow_train(
 def official_splits(name: str, root: str | os.PathLike[str] | None = None) -> list[Split]:
     """The ten random splits of a node dataset; the paper uses the first five.
 
-    They are those that the paper's authors published, 20 training and 30 validation nodes per class, all others for
-    testing (on CiteSeer that holds with ``labels="authors"``); on digits ten seeded ones, 5 and 30 per class.
+    The paper's authors published them: 20 training and 30 validation nodes per class, all others for testing (on
+    CiteSeer with ``labels="authors"``). On digits they are ten seeded splits, 5 and 30 per class.
 
     Args:
         name: The dataset.
-        root: A folder to look at first, and to download to.
+        root: The folder to search first, and to download to.
 
     Raises:
-        DataError: If there is no such dataset, or the splits cannot be had or are not the published ones.
+        DataError: If the dataset is unknown, or its splits cannot be downloaded or are not the published ones.
 
     Example:
         >>> len(official_splits("digits"))
         10
     """
-    from propreg.data.catalog import NodeSet, find
-    from propreg.data.verified import verify_splits
+    from propreg.data.benchmarks.catalog import NodeSet, find
+    from propreg.data.benchmarks.verify import verify_splits
 
     entry = find(name)
     if not isinstance(entry, NodeSet):
         raise DataError(f"{entry.name} has one split, OGB's: it comes with propreg.load_dataset({entry.name!r}).")
     if not entry.file:
-        from propreg.data.digits import digits_splits, read_digits
+        from propreg.data.benchmarks.digits import digits_splits, read_digits
 
         return verify_splits(digits_splits(read_digits()[1]), entry, "scikit-learn's digits")
-    from propreg.data.fetch import ensure_splits
-    from propreg.data.stored_splits import read_splits
+    from propreg.data.benchmarks.cache import read_splits
+    from propreg.data.benchmarks.download import ensure_splits
 
     path = ensure_splits(entry, root)
     return verify_splits(read_splits(path, entry.file, entry.nodes), entry, str(path))
 
 
+def check_split(
+    split: object,
+    y: NDArray[Any],
+    where: str,
+    *,
+    names: Sequence[str] = PARTS,
+    may_be_empty: bool = False,
+    may_overlap: bool = False,
+) -> Split:
+    """The split as arrays, if it is one of the nodes of a graph.
+
+    Args:
+        split: Masks over the nodes. Each node in them has a label.
+        y: The class of each node, −1 for none.
+        where: What to call the split in an error.
+        names: What to call its parts there.
+        may_be_empty: Accept a part without nodes.
+        may_overlap: Accept nodes in two parts.
+
+    Raises:
+        TypeError: If it is no :class:`~propreg.data.graph.Split`.
+        DataError: If a mask does not fit the nodes.
+
+    Example:
+        >>> mask = np.array([True, False])
+        >>> check_split(Split(mask, ~mask, ~mask), np.array([0, 1]), "split 'mine'")
+        Traceback (most recent call last):
+        ...
+        propreg.data.errors.DataError: split 'mine': node 1 is in two of the masks: put it in one of them.
+    """
+    if not isinstance(split, Split):
+        got = repr(split) if isinstance(split, str) else f"a {type(split).__name__}"
+        raise TypeError(f"{where} must be a propreg Split, got {got}.")
+    masks = [np.asarray(getattr(split, part)) for part in PARTS]
+    for name, mask in zip(names, masks, strict=True):
+        if mask.dtype != np.bool_ or mask.shape != y.shape:
+            raise DataError(
+                f"{where}: {name} must be bool [{len(y)}], a mask over the nodes, got {mask.dtype} {list(mask.shape)}: "
+                f"of several splits, pick one; for node numbers, mask = np.zeros({len(y)}, bool); mask[numbers] = True."
+            )
+        if not may_be_empty and not mask.any():
+            raise DataError(f"{where} has no {name} nodes: give each of {', '.join(names)} at least one.")
+        unlabeled = np.flatnonzero(mask & (y < 0))
+        if len(unlabeled):
+            raise DataError(
+                f"{where}: node {int(unlabeled[0])} is in {name} but has no label (y = −1): "
+                "give it a label, or take it out of the mask."
+            )
+    train, val, test = masks
+    twice = np.flatnonzero((train & val) | (train & test) | (val & test))
+    if len(twice) and not may_overlap:
+        raise DataError(f"{where}: node {int(twice[0])} is in two of the masks: put it in one of them.")
+    return Split(train, val, test)
+
+
 def ranks(num_nodes: int, seed: int) -> NDArray[np.uint64]:
-    """64 random bits per node; the raw stream of a bit generator is the part of NumPy that never changes."""
+    """64 random bits per node, from the raw stream of a bit generator: NumPy never changes it."""
     _check_count("seed", seed, 0)
     if seed >= 2**63:
-        raise ValueError(f"seed must be below 2**63, but {seed} came.")
+        raise ValueError(f"seed must be below 2**63, got {seed}.")
     return np.random.Philox(key=np.array([seed, 0x5051], np.uint64)).random_raw(num_nodes)
 
 
 def as_labels(y: Any) -> NDArray[np.int64]:
-    """Labels as int64 [N], refusing what are not classes."""
+    """Labels as int64 [N], if they are classes."""
     labels = np.asarray(y)
     if labels.ndim != 1 or labels.dtype.kind not in "iu" or len(labels) == 0:
         raise DataError(
-            f"y must hold one integer class per node, but has type {labels.dtype} and shape {labels.shape}: "
-            "pass y of shape [N], -1 where a node has no label."
+            f"y must hold one integer class per node, got {labels.dtype} of shape {labels.shape}: "
+            "pass y of shape [N], -1 for no label."
         )
     if int(labels.min()) < -1 or int(labels.max()) >= 2**31:
-        raise DataError(
-            f"y must hold classes from 0, or -1 for none, but {int(labels.min())} … {int(labels.max())} came."
-        )
+        raise DataError(f"y must hold classes from 0, or -1 for none, got {int(labels.min())} … {int(labels.max())}.")
     if int(labels.max()) < 0:
-        raise DataError("y has no labelled node: at least one class is needed to draw a split.")
+        raise DataError("y has no labeled node: at least one class is needed to draw a split.")
     return labels.astype(np.int64)
+
+
+def _lowest(rank: NDArray[np.uint64], count: int) -> NDArray[np.intp]:
+    """The places of the ``count`` lowest ranks, in order; of equal ranks the first. Sorts these few only."""
+    last = min(count, len(rank)) - 1
+    candidates = np.flatnonzero(rank <= np.partition(rank, last)[last])
+    return candidates[np.argsort(rank[candidates], kind="stable")][:count]
 
 
 def _shares(n: int, train: int, val: int) -> tuple[int, int]:
@@ -209,6 +273,6 @@ def _shares(n: int, train: int, val: int) -> tuple[int, int]:
 
 def _check_count(name: str, value: object, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer, but {value!r} came.")
+        raise TypeError(f"{name} must be an integer, got {value!r}.")
     if value < least:
-        raise ValueError(f"{name} must be at least {least}, but {value} came.")
+        raise ValueError(f"{name} must be at least {least}, got {value}.")

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from propreg._lazy import lazy
 
 if TYPE_CHECKING:
-    from propreg.engine.batches import Options as Options
-    from propreg.engine.batches import train_all as train_all
-    from propreg.engine.problem import Problem as Problem
     from propreg.engine.spec import Method as Method
     from propreg.engine.spec import Model as Model
     from propreg.engine.spec import Protocol as Protocol
     from propreg.engine.spec import Replica as Replica
     from propreg.engine.spec import Result as Result
+    from propreg.engine.tasks.node import Problem as Problem
+    from propreg.engine.training.batches import Options as Options
+    from propreg.engine.training.batches import train_all as train_all
 
 _HOME = {
     "Method": "spec",
@@ -23,9 +23,9 @@ _HOME = {
     "Protocol": "spec",
     "Replica": "spec",
     "Result": "spec",
-    "Options": "batches",
-    "train_all": "batches",
-    "Problem": "problem",
+    "Options": "training.batches",
+    "train_all": "training.batches",
+    "Problem": "tasks.node",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604  (strings all: the keys of the table above)

@@ -1,93 +1,48 @@
-"""A progress bar for people; where there is no terminal, quiet, or a line now and then."""
+"""How far a fit is and how long it takes: finished runs with their validation accuracy, and an early estimate."""
 
-import contextlib
-import sys
+import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Literal
 
+from propreg import console
+from propreg.console import Shown, duration_range
 from propreg.engine.spec import Result
-from propreg.fitting.estimate import between
 
-Wanted = Literal["lines"] | bool | None
-EVERY = 60.0  # seconds between two lines
+FIRST_SECONDS, FIRST_EPOCHS = 5.0, 4  # an earlier estimate would be of the start, not of the training
+LONG = 60.0  # seconds: beyond this a quicker setting is worth a line
 
 
 class Progress:
-    """Counts finished runs; shows the time left and the validation accuracy so far, plain and at the best strength.
+    """Counts finished runs, with the mean validation accuracy so far, plain and at the best strength.
 
     Args:
-        total: How many runs there are.
-        wanted: False is silent, True shows a bar, None shows it on a terminal only, and ``"lines"`` is None with lines
-            in place of the bar where there is no terminal. All of them go to standard error.
+        total: The number of runs.
+        shown: See :class:`propreg.console.Progress`.
     """
 
-    def __init__(self, total: int, wanted: Wanted) -> None:
+    def __init__(self, total: int, shown: Shown) -> None:
         self._scores: dict[float, list[float]] = {}
-        self._bar: Any = None
-        self._total, self._done = total, 0
-        self._lines = wanted == "lines"
-        self._start = self._last = time.monotonic()
-        if wanted is False or sys.stderr is None:  # closed before Python began
-            return
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Rich
-        except ModuleNotFoundError:
-            return
-        console = Console(stderr=True)
-        # rich also takes FORCE_COLOR and TTY_COMPATIBLE for a terminal: a log would fill with its escape codes.
-        if not (wanted is True or (console.is_terminal and console.file.isatty())):
-            return
-        columns = (
-            BarColumn(bar_width=12),
-            MofNCompleteColumn(),
-            TextColumn("runs,"),
-            # Runs come in groups: a short memory would make the time left jump.
-            TimeRemainingColumn(compact=True),
-            TextColumn("left{task.description}"),
-        )
-        self._bar = Rich(*columns, console=console, speed_estimate_period=300.0)
-        self._task = self._bar.add_task("", total=total)
+        self._bar = console.Progress(total, "runs", shown)
+        self.say = self._bar.say
 
     def __enter__(self) -> "Progress":
-        if self._bar is not None:
-            with _unread():
-                self._bar.start()
+        self._bar.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            with _unread():
-                self._bar.stop()
+        self._bar.__exit__(kind, error, trace)
 
     def advance(self, result: Result) -> None:
         """One run more."""
-        self._done += 1
         if not result.failed:
             self._scores.setdefault(result.replica.strength, []).append(result.val)
-        if self._bar is not None:
-            with _unread():
-                self._bar.update(self._task, advance=1, description=self.so_far())
-        elif self._lines and (now := time.monotonic()) - self._last >= EVERY:
-            self._last = now
-            left = (now - self._start) / self._done * (self._total - self._done)
-            self.say(f"{self._done:,} of {self._total:,} runs, {between(left, left)} left{self.so_far()}")
-
-    def say(self, line: str) -> None:
-        """A line above the bar, or in its place; nothing where neither is wanted."""
-        if self._bar is not None:
-            with _unread():
-                self._bar.console.print(line, highlight=False, markup=False)
-        elif self._lines:
-            with _unread():
-                print(line, file=sys.stderr, flush=True)
+        self._bar.advance(self.so_far())
 
     def so_far(self) -> str:
-        """What the finished runs say, for example ``; validation 93.1 %, with mu 0.5 94.0 %``."""
+        """The validation accuracies of the finished runs, for example ``; validation 93.1 %, with mu 0.5 94.0 %``."""
         means = {mu: sum(scores) / len(scores) for mu, scores in self._scores.items()}
         most = max((len(scores) for scores in self._scores.values()), default=0)
         above = [mu for mu in means if mu > 0 and 2 * len(self._scores[mu]) > most]  # not by luck of its first run
@@ -98,6 +53,56 @@ class Progress:
         return f"; validation {', '.join(known)}" if known else ""
 
 
-def _unread() -> "contextlib.suppress":
-    """Nobody reads what is written any more, or the disk is full: that must not end a training."""
-    return contextlib.suppress(OSError, ValueError)
+class Estimate:
+    """Counts epochs as groups of runs train, and prints once how long all of them may take.
+
+    Args:
+        groups: The number of groups of runs that are trained.
+        epochs: The fewest and the most epochs that a group trains.
+        say: Prints a line.
+        quicker: A second line if it takes more than a minute.
+        clock: Returns seconds.
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        epochs: tuple[int, int],
+        say: Callable[[str], None],
+        quicker: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._groups, self._epochs, self._say, self._quicker, self._clock = groups, epochs, say, quicker, clock
+        self._start, self._count, self._done = clock(), 0, False
+        self._lock = threading.Lock()  # groups train in threads of their own
+
+    def epoch(self) -> bool:
+        """One more epoch of one group. Returns False: as the engine's ``stop`` it never stops a training."""
+        with self._lock:
+            self._count += 1
+            spent = self._clock() - self._start
+            if self._done or spent < FIRST_SECONDS or self._count < FIRST_EPOCHS:
+                return False
+            self._done = True
+        least, most = (max(self._groups * each * spent / self._count - spent, 0.0) for each in self._epochs)
+        self._say(f"Time left: {duration_range(least, most)}, depending on how early trainings stop.")
+        if self._quicker and most > LONG:
+            self._say(self._quicker)
+        return False
+
+
+def quicker_command(splits: int, seeds: int, strengths: int) -> str:
+    """The options of ``propreg run`` that make it quicker; empty if none would.
+
+    Example:
+        >>> quicker_command(5, 3, 12)
+        'For a quick first look: --splits 2 --seeds 1 --mu 0.3'
+        >>> quicker_command(1, 1, 2)
+        ''
+    """
+    wanted = [
+        *(["--splits 2"] if splits > 2 else []),
+        *(["--seeds 1"] if seeds > 1 else []),
+        *(["--mu 0.3"] if strengths > 2 else []),
+    ]
+    return f"For a quick first look: {' '.join(wanted)}" if wanted else ""

@@ -10,34 +10,35 @@ from numpy.typing import NDArray
 from torch import nn
 
 from propreg.data.graph import Split
+from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Result
-from propreg.fitting.choosing import matched
-from propreg.fitting.methods import METHODS
-from propreg.fitting.reasons import Facts, reasons
+from propreg.fitting.explain import Facts, reasons
+from propreg.fitting.selection import matched
 from propreg.fitting.verdict import judge, points
-from propreg.statistics import Difference, Runs, Summary, paired, summarise
+from propreg.statistics import Difference, Runs, Summary, paired, summarize
 
-MOST_SEEDS = 5  # that are named
+MOST_SEEDS = 5  # that are listed
 
 
-@dataclass(frozen=True, eq=False)  # of arrays, which have no one answer to ==
+@dataclass(frozen=True, eq=False)  # it holds arrays, whose == has no single answer
 class FitResult:
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
 
     Attributes:
-        mu: The chosen strength; 0 where the plain model is best on validation.
+        mu: The chosen strength; 0 if the plain model is best on validation.
         mus: All strengths tried, ascending, 0 first.
         val, test: Accuracy of every run at its reported epoch; NaN for a run that failed or was not finished.
         model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``, in evaluation
-            mode and float32: of other features pass ``x.float()``.
+            mode and float32: for other features pass ``x.float()``.
         runs: Every finished run, with its history, in the arrays' order.
-        finished: False where the fit was interrupted.
-        method, preset: The regulariser.
+        finished: False if the fit was interrupted.
+        method, preset: The regularizer.
         splits: The splits, by name, in the arrays' order.
-        predicted: The classes that the runs without a regulariser (key 0) and with the chosen strength predict for all
-            nodes, int64 [splits, seeds, nodes]; −1 where a run failed or was not finished.
+        predicted: The classes that the runs without a regularizer (key 0) and with the chosen strength predict for all
+            nodes, int64 [splits, seeds, nodes]; −1 if a run failed or was not finished.
         dropout: Of the training.
-        facts: What the graph is like, for the reasons that :meth:`summary` gives.
+        facts: Properties of the graph, for the reasons in :meth:`summary`.
+        sizes: The numbers of features and classes.
 
     Example:
         >>> import propreg
@@ -61,10 +62,11 @@ class FitResult:
     predicted: Mapping[float, NDArray[np.int64]] = field(default_factory=dict)
     dropout: float = 0.5
     facts: Facts | None = None
+    sizes: tuple[int, int] = (0, 0)
 
     @property
     def plain(self) -> Summary:
-        """Test accuracy of the plain model; of 0 runs, all numbers NaN, where every one of its runs failed."""
+        """Test accuracy of the plain model; 0 runs and NaN if every one of its runs failed."""
         return self.at(0.0)
 
     @property
@@ -74,22 +76,22 @@ class FitResult:
 
     @property
     def difference(self) -> Difference:
-        """Chosen minus plain, on the same splits and seeds; NaN where no run of both has finished."""
+        """Chosen minus plain, on the same splits and seeds; NaN if no run of both has finished."""
         return self.against_plain(self.mu)
 
     @property
     def helps(self) -> bool:
-        """Whether it is sure that the regulariser helps, as ``propreg run`` judges it.
+        """Whether the regularizer helps significantly, by the rule of ``propreg run``.
 
         Validation chose a strength above 0, the 95 % interval of the difference on the test nodes lies above 0, and
-        p is at most 1/16, the least that five splits can give. ``mu > 0`` alone says what validation chose.
+        p is at most 1/16, the smallest that five splits can give. ``mu > 0`` alone is the choice of validation.
         """
         return judge(self).kind == "helps"
 
     def at(self, mu: float) -> Summary:
         """Test accuracy at one of the strengths, over its finished runs."""
         (runs,) = matched(self.test[self._place(mu)])
-        return summarise(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
+        return summarize(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
 
     def against_plain(self, mu: float) -> Difference:
         """One of the strengths minus plain, on the splits and seeds that both have finished."""
@@ -102,9 +104,9 @@ class FitResult:
         return self.mus.index(mu)
 
     def summary(self) -> str:
-        """A few lines for people: plain, the best strength above 0, their difference, and what that means.
+        """A few lines: plain, the best strength above 0, their difference, and the verdict.
 
-        Of a fit that was interrupted, it says first how far that came.
+        For a fit that was interrupted, the first line states how far it got.
         """
         verdict = judge(self)
         found = verdict.pair
@@ -118,7 +120,7 @@ class FitResult:
                     *self._failed(),
                 ]
             )
-        name, apart = f"{METHODS[self.method].title} {found.mu:g}", found.difference
+        name, apart = f"{REGULARIZERS[self.method].title} {found.mu:g}", found.difference
         wide = max(len("difference"), len(name)) + 2
         between = f" [{points(apart.low)}, {points(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
         why = reasons(self.facts, self, verdict, "{}=…") if self.facts else []
@@ -141,35 +143,45 @@ class FitResult:
         return [f"Interrupted: {len(self.runs)} of {self.val.size} trainings are finished."]
 
     def _failed(self) -> list[str]:
-        failed = [run for run in self.runs if run.failed]
-        seeds = sorted({run.replica.seed for run in failed})
+        failed = [run for run in self.runs if run.failed and not run.error]
+        lost = [f"{self._which(failed)} failed: the loss became NaN or infinite. Lower lr if it happens often."]
+        errors = self.errors()
+        return lost * bool(failed) + [f"{errors}."] * bool(errors)
+
+    def errors(self) -> str:
+        """How many runs raised, with the last line of the first one's traceback; empty if none did."""
+        raised = [run for run in self.runs if run.error]
+        if not raised:
+            return ""
+        last = next((line for line in reversed(raised[0].error.splitlines()) if line.strip()), "")
+        return f"{self._which(raised)} raised an exception ({last.strip()[:200]}); its traceback is the run's .error"
+
+    def _which(self, some: list[Result]) -> str:
+        seeds = sorted({run.replica.seed for run in some})
         which = f" (seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})" if len(seeds) <= MOST_SEEDS else ""
-        many = f"{len(failed)} of {len(self.runs)} runs" if len(failed) > 1 else "One run"
-        return (
-            [f"{many}{which} failed: the loss became NaN or infinite. Lower lr where that is often."] if failed else []
-        )
+        return f"{len(some)} of {len(self.runs)} runs{which}" if len(some) > 1 else f"One run{which}"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trained model to one file: its weights and how to build it again, as an npz without pickles.
+        """Write the trained model to one safetensors file: its weights, and in the metadata how to build it again.
 
         :func:`propreg.load_model` reads it. The file is there whole or not at all, and equal models give equal bytes.
-        Of a model of your own it holds the parameters and buffers (but sparse ones) and not the code, which you give
-        ``load_model`` as a new module.
+        For a model of your own it holds the parameters and buffers (except sparse ones) and not the code, which you
+        pass to ``load_model`` as a new module.
 
         Args:
-            path: The file to make or replace; name it like ``model.npz``.
+            path: The file to make or replace, like ``model.safetensors``. A name that ends in ``.npz`` makes an npz
+                with the same content, for readers that have NumPy alone.
 
         Raises:
             DataError: If the file cannot be written.
         """
-        from propreg.fitting.saved import write_model
-        from propreg.fitting.saved_state import write_state
+        from propreg.fitting.checkpoint import write_model, write_state
 
         about = {"method": self.method, "preset": self.preset, "mu": self.mu}
         if self.architecture is None:
             write_state(path, self.model, about)
         else:
-            write_model(path, self.model, self.architecture, self.dropout, about)
+            write_model(path, self.model, self.architecture, self.sizes, self.dropout, about)
 
 
 def _percent(s: Summary) -> str:

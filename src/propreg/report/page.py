@@ -1,25 +1,30 @@
-"""One self-contained HTML file: templates filled in, style and scripts inlined, everything else forbidden.
+"""One self-contained HTML file: templates filled in, style, scripts and data inlined, everything else forbidden.
 
-The Content-Security-Policy lets nothing in but the page's own style and scripts, by their SHA-256. Whatever a name may
-hold, it is text: templates escape it, and what would slip through could not run.
+The Content-Security-Policy allows nothing but the page's own style and scripts, by their SHA-256. Names are text:
+templates escape them, and markup that slipped through could not run.
 """
 
 import base64
+import gzip
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from propreg import __version__
-from propreg.report.names import clip, number, strength
+from propreg.report.text import clip, number, strength
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 STYLES = (
-    "colours.css", "base.css", "frame.css", "table.css", "overview.css", "wide.css", "chart.css", "details.css",
+    "colors.css", "base.css", "frame.css", "table.css", "overview.css", "wide.css", "chart.css", "details.css",
 )  # fmt: skip
 THEME = "theme.js"
+# Inside <script> only these can end the element, open a comment or, in old engines, end a line.
+_UNSAFE = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
 
 
 def render(template: str, scripts: Sequence[str], values: Mapping[str, Any]) -> str:
@@ -61,3 +66,26 @@ def _static(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def script_json(value: Any) -> "Markup":
+    r"""JSON for ``<script type="application/json">``.
+
+    Example:
+        >>> print(script_json({"name": "</script><!--"}))
+        {"name":"\u003c/script\u003e\u003c!--"}
+    """
+    from markupsafe import Markup
+
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # Lone surrogates cannot be written as UTF-8; JSON has an escape for them too.
+    whole = "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text.translate(_UNSAFE))
+    return Markup(whole)
+
+
+def packed(value: Any) -> "Markup":
+    """JSON, gzipped without a time, in base 64: letters, digits and three signs, none of which HTML knows."""
+    from markupsafe import Markup
+
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return Markup(base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode())

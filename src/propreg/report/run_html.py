@@ -1,4 +1,4 @@
-"""The page of a run: does it help on this graph, how sure is that, and what happened."""
+"""The page of a run: whether the regularizer helps on this graph, and how the trainings went."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from propreg.report.names import dataset_name, method_name, model_name
-from propreg.report.page import render
-from propreg.report.payload import script_json
+from propreg.names import dataset_title, method_title, model_title
+from propreg.report.page import render, script_json
 from propreg.report.run_numbers import explained, headline, numbers_of
 from propreg.report.run_pictures import run_pictures
 from propreg.report.run_record import RunRecord, read_run
 
 SCRIPTS = ("dom.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "figures.js", "run.js")
-CLASSES = 40  # more than this are no table that anyone reads
+CLASSES = 40  # more make a table that nobody reads
 MISTAKES = 12
-LISTED = 50_000  # runs: more would make the page too large
+FORMS = {"paper": "paper form", "reference": "official-code form"}
+LISTED = 50_000  # runs: more make the page too large
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """Nodes of one class that were taken for another: how many with the plain model, and how many with the chosen."""
+    """Nodes of one class predicted as another: how many by the plain model, and by the chosen one."""
 
     true: str
     predicted: str
@@ -42,22 +42,22 @@ def run_page(record: Mapping[str, Any]) -> str:
     run = read_run(record)
     found = numbers_of(run)
     pictures = run_pictures(run, found)
-    first = headline(run, found)
     listed = run.test.size <= LISTED
     return render(
         "run.html",
         SCRIPTS,
         {
             "run": run,
-            "dataset": dataset_name(run.dataset),
-            "model": model_name(run.model),
-            "method": method_name(run.method),
+            "dataset": dataset_title(run.dataset),
+            "model": model_title(run.model),
+            "method": method_title(run.method),
             "found": found,
-            "headline": first,
+            "headline": headline(run),
             "explained": explained(run, found),
-            "remarks": [note for note in run.notes if not note.startswith(first)],  # the heading has said that one
+            "remarks": run.notes[1:],  # the first is the verdict, which the heading has
             "listed": listed,
-            "neighbours": _neighbours(run),
+            "neighbors": _neighbors(run),
+            "form": FORMS.get(run.preset, run.preset),
             "pictures": pictures,
             "shares": _shares(run) if run.confusion and len(run.classes) <= CLASSES else None,
             "mistakes": _mistakes(run),
@@ -68,6 +68,7 @@ def run_page(record: Mapping[str, Any]) -> str:
                     "splits": run.splits,
                     "seeds": run.seeds,
                     "mu": run.mu,
+                    "finished": run.finished,
                     "listed": listed,
                     "val": _plain(run.val) if listed else [],
                     "test": _plain(run.test) if listed else [],
@@ -78,25 +79,25 @@ def run_page(record: Mapping[str, Any]) -> str:
     )
 
 
-def _neighbours(run: RunRecord) -> str:
-    """What the share of edges inside a class means for a method that asks neighbours."""
+def _neighbors(run: RunRecord) -> str:
+    """What the share of edges inside a class means for a method that uses neighbors."""
     share = run.graph["homophily"]
     if share is None:
-        return "How alike neighbours are is not known."
-    said = f"{share:.0%} of the edges link nodes of the same class"
+        return "The homophily of this graph is not known."
+    same = f"{share:.0%} of the edges link nodes of the same class"
     if share >= 0.7:
-        return f"{said}: a neighbour is a good hint, which is what P-reg builds on."
+        return f"{same}: a neighbor's class is a good hint, which P-reg relies on."
     if share >= 0.5:
-        return f"{said}: a neighbour is a hint, but often a wrong one."
-    return f"{said}: neighbours mostly differ, and pulling predictions together may harm."
+        return f"{same}: a neighbor's class is a hint, but often a wrong one."
+    return f"{same}: neighbors mostly differ, and pulling their predictions together may harm."
 
 
 def _shares(run: RunRecord) -> list[tuple[str, list[list[tuple[int, str]]]]]:
     """Per table and class the counts with a tint by their share of the class."""
     tables = []
-    for which, title in (("plain", f"Plain {model_name(run.model)}"), ("chosen", f"With {method_name(run.method)}")):
+    for which, title in (("plain", f"Plain {model_title(run.model)}"), ("chosen", f"With {method_title(run.method)}")):
         if which == "chosen" and not run.mu:
-            continue  # the plain model was chosen: it would be the same table again
+            continue  # the plain model was chosen: the same table again
         rows = []
         for true, counts in enumerate((run.confusion or {})[which]):
             total = sum(counts) or 1
@@ -111,7 +112,7 @@ def _tint(share: float, right: bool) -> str:
 
 
 def _mistakes(run: RunRecord) -> list[Mistake]:
-    """The most frequent ones of the plain model and of the chosen."""
+    """The most frequent mistakes of either model."""
     if not run.confusion:
         return []
     plain, chosen = (np.array(run.confusion[which]) for which in ("plain", "chosen"))

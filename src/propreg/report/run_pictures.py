@@ -1,17 +1,57 @@
-"""The pictures of a run as plain data, drawn by the page and by Matplotlib alike: the parts are the study's."""
+"""The figures of a run as plain data, which the page and Matplotlib draw; no torch."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from propreg.report.names import clip, dataset_name, method_name, model_name, strength
-from propreg.report.run_numbers import Numbers, summary
-from propreg.report.run_record import History, RunRecord
+from propreg.names import dataset_title, method_title, model_title
+from propreg.report.run_numbers import Numbers, numbers_of, summary
+from propreg.report.run_record import History, RunRecord, read_run
+from propreg.report.text import clip, strength
 from propreg.statistics import Runs, Summary
+from propreg.study.figures.drawing.save import render
 from propreg.study.figures.parts import Figure, Level, Panel, Series, Value, number
 
 CHOSEN = "preg-reference"
-"""The key of the regularised model: P-reg's colour in all figures."""
-SPLITS = 40  # rows that can be told apart
-EPOCHS = 400  # points of a curve that can be told apart
+"""The key of the regularized model: P-reg's color in all figures."""
+SPLITS = 40  # more rows cannot be distinguished
+EPOCHS = 400  # more points of a curve cannot be distinguished
+
+
+def run_figures(record: Mapping[str, Any]) -> dict[str, str]:
+    """Figures of a run as SVG: file names and texts; equal records give equal bytes.
+
+    Args:
+        record: What ``propreg run`` wrote as ``run.json``.
+
+    Returns:
+        ``accuracy-against-mu.svg`` (with interval and the picked μ), ``paired-differences.svg`` (split by split) and
+        ``training.svg``.
+
+    Raises:
+        DataError: If the record is damaged.
+        ImportError: If Matplotlib is not installed.
+    """
+    run = read_run(record)
+    # Matplotlib reads text between dollars as a formula.
+    plain = replace(
+        run,
+        dataset=_no_formula(run.dataset),
+        model=_no_formula(run.model),
+        method=_no_formula(run.method),
+        splits=tuple(map(_no_formula, run.splits)),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of characters that the font lacks: they become boxes
+        pictures = run_pictures(plain, numbers_of(plain))
+        return {f"{name}.svg": render(figure, ".svg").decode() for name, figure in pictures.items()}
+
+
+def _no_formula(text: str) -> str:
+    return text.replace("$", r"\$")
 
 
 def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
@@ -24,18 +64,18 @@ def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
 
 
 def _title(record: RunRecord, words: str) -> str:
-    return f"{words}: {model_name(record.model)} on {clip(dataset_name(record.dataset), 40)}"
+    return f"{words}: {model_title(record.model)} on {clip(dataset_title(record.dataset), 40)}"
 
 
-def _regularised(record: RunRecord, mu: float) -> str:
-    return f"{model_name(record.model)} + {method_name(record.method)}, μ = {strength(mu)}"
+def _regularized(record: RunRecord, mu: float) -> str:
+    return f"{model_title(record.model)} + {method_title(record.method)}, μ = {strength(mu)}"
 
 
 def _against_mu(record: RunRecord) -> Figure:
-    """Both accuracies from μ = 0 on, since it is validation at 0 that the others have to beat."""
+    """Both accuracies from μ = 0 on: the other strengths must beat validation accuracy at 0."""
     above = record.mus[1:]
     log = bool(above) and above[-1] / above[0] > 150
-    start = 1 if log else 0  # a logarithmic axis has no 0: there the plain model is a line across
+    start = 1 if log else 0  # a logarithmic axis has no 0: the plain model is a horizontal line
     mus, test = record.mus[start:], [summary(runs) for runs in record.test]
     val = [summary(runs) for runs in record.val]
     points = test[start:]
@@ -71,13 +111,13 @@ def _against_mu(record: RunRecord) -> Figure:
         notes=() if record.mu else ("picked on validation: μ = 0, the plain model",),
         empty="no run with a strength above 0 is finished" if nothing else "",
     )
-    where = "the plain model as lines across" if log else "0 is the plain model"
+    where = "the plain model as horizontal lines" if log else "0 is the plain model"
     about = f"Mean accuracy of all runs at each strength μ, {where}; the band is the 95 % interval of test accuracy."
     return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
 
 
 def _differences(record: RunRecord, found: Numbers) -> Figure:
-    """By split, a dot for each seed; where there is one split, by seed."""
+    """By split, a dot for each seed; if there is one split, by seed."""
     apart: Runs = record.test[record.mus.index(found.compared)] - record.test[0]
     rows, names = (apart, [f"split {name}" for name in record.splits])
     if len(record.splits) == 1:
@@ -100,33 +140,33 @@ def _differences(record: RunRecord, found: Numbers) -> Figure:
     nothing = mean.empty or not found.compared
     panel = Panel(
         "",
-        "points of test accuracy above the plain model",
+        "points of test accuracy over the plain model",
         "",
         (each, mean) if several else (mean,),
-        (Level("plain", f"plain {model_name(record.model)}", 0.0, axis="x"),),
+        (Level("plain", f"plain {model_title(record.model)}", 0.0, axis="x"),),
         y_names=tuple(names),
-        empty="no pair of runs, plain and regularised, is finished" if nothing else "",
+        empty="no pair of runs, plain and regularized, is finished" if nothing else "",
     )
-    what = _regularised(record, found.compared)
-    about = f"{what}, less the plain model of the same split and seed. Right of the line, the regulariser won."
+    what = _regularized(record, found.compared)
+    about = f"{what}, minus the plain model of the same split and seed. Right of the line, the regularizer won."
     return _figure("paired-differences", _title(record, "Paired differences"), about, (panel,))
 
 
 def _training(record: RunRecord) -> Figure:
     panels = []
-    for name, label in (("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")):
+    for name, axis in (("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")):
         drawn = [
-            _curve(key, said, run, name)
-            for key, said, which in (
-                ("plain", f"plain {model_name(record.model)}", "plain"),
-                (CHOSEN, _regularised(record, record.mu), "chosen"),
+            _curve(key, label, run, name)
+            for key, label, which in (
+                ("plain", f"plain {model_title(record.model)}", "plain"),
+                (CHOSEN, _regularized(record, record.mu), "chosen"),
             )
             if which == "plain" or record.mu
             for run in record.histories[which]
         ]
         nothing = all(each.empty for each in drawn)
-        panels.append(Panel("", "epoch", label, tuple(drawn), empty="no training was recorded" if nothing else ""))
-    about = "A few trainings, epoch by epoch, without and with the regulariser, on the same splits and seeds."
+        panels.append(Panel("", "epoch", axis, tuple(drawn), empty="no training was recorded" if nothing else ""))
+    about = "A few trainings, epoch by epoch, without and with the regularizer, on the same splits and seeds."
     return _figure("training", _title(record, "Training"), about, tuple(panels), columns=3)
 
 
@@ -153,4 +193,4 @@ def _level(key: str, label: str, found: Summary) -> Level:
 
 
 def _figure(name: str, title: str, about: str, panels: tuple[Panel, ...], columns: int = 1) -> Figure:
-    return Figure(name, title, about, "", "", (), (), panels, columns)
+    return Figure(name, title, about, "", "", "", (), panels, columns)

@@ -1,19 +1,20 @@
 """The record of a run (``run.json``, version 1, see :mod:`propreg.running.record`), checked field by field.
 
-A record is a file, and a file may hold anything: what is wrong is said in one sentence, and text is made such that
-HTML and XML can hold it. Escaping is not done here, but where text becomes a page.
+A file may hold anything: a wrong field raises one sentence, and text is cleaned of what HTML and XML cannot hold. It is
+escaped later, where it becomes a page.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
 
 import numpy as np
 
 from propreg.data.errors import DataError
-from propreg.report.names import clean, clip
-from propreg.statistics import Runs
+from propreg.fitting.verdict import Kind, Pair, Verdict, judge
+from propreg.report.text import clean, clip
+from propreg.statistics import Difference, Runs, Summary
 
 NAME, NOTE = 120, 1000  # letters of a name and of a remark that are kept
 MOST = {"mus": 1000, "splits": 10_000, "seeds": 10_000, "classes": 10_000, "notes": 100, "runs": 50}
@@ -21,7 +22,7 @@ MOST = {"mus": 1000, "splits": 10_000, "seeds": 10_000, "classes": 10_000, "note
 
 @dataclass(frozen=True)
 class History:
-    """One training, epoch by epoch; accuracies are fractions, what is not known is None."""
+    """One training, epoch by epoch; accuracies are fractions, unknown values None."""
 
     epoch: tuple[int, ...]
     loss: tuple[float | None, ...]
@@ -31,7 +32,10 @@ class History:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as the page needs it: accuracies in per cent, arrays [strengths, splits, seeds] with NaN for None."""
+    """A run as the page needs it: accuracies in per cent, arrays [strengths, splits, seeds] with NaN for None.
+
+    The verdict is the recorded one; a record of an older version has none, and it is computed by the same rule.
+    """
 
     dataset: str
     graph: dict[str, float | None]
@@ -50,6 +54,7 @@ class RunRecord:
     seconds: float
     classes: tuple[str, ...]
     notes: tuple[str, ...]
+    verdict: Verdict
     histories: dict[str, tuple[History, ...]]
     confusion: dict[str, tuple[tuple[int, ...], ...]] | None
 
@@ -61,7 +66,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         DataError: If a field is missing or is not what it should be; the sentence names it.
     """
     if record.get("format") != "propreg run" or record.get("version") != 1:
-        raise DataError("This is no record of a run of version 1: give the run.json that propreg run wrote.")
+        raise DataError("This is not a record of a run of version 1: give the run.json that propreg run wrote.")
     mus = tuple(_number("mus", value, 0.0) for value in _list(record, "mus", MOST["mus"]))
     splits = tuple(_text("splits", value) for value in _list(record, "splits", MOST["splits"]))
     seeds = int(_number("seeds", _field(record, "seeds"), 1.0))
@@ -72,7 +77,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         raise _wrong("splits", "name at least one split")
     shape = (len(mus), len(splits), seeds)
     classes = tuple(_text("classes", value) for value in _list(record, "classes", MOST["classes"]))
-    return RunRecord(
+    run = RunRecord(
         dataset=_text("dataset", _field(record, "dataset")),
         graph=_graph(_field(record, "graph")),
         model=_text("model", _field(record, "model")),
@@ -90,9 +95,12 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         seconds=_number("seconds", _field(record, "seconds"), 0.0),
         classes=classes,
         notes=tuple(_text("notes", value, NOTE) for value in _list(record, "notes", MOST["notes"])),
+        verdict=Verdict("inconclusive", "", None),
         histories=_histories(_field(record, "histories")),
         confusion=_confusion(record.get("confusion"), len(classes)),
     )
+    stored = record.get("verdict")
+    return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus))
 
 
 def _wrong(name: str, should: str) -> DataError:
@@ -136,6 +144,29 @@ def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], mos
     return found
 
 
+def _verdict(value: Any, mus: tuple[float, ...]) -> Verdict:
+    if not isinstance(value, Mapping) or value.get("kind") not in get_args(Kind):
+        raise _wrong("verdict", f"have a kind: {', '.join(get_args(Kind))}")
+    kind, found = value["kind"], value.get("pair")
+    sentence = _text("verdict", value.get("sentence"), NOTE)
+    if found is None:
+        return Verdict(kind, sentence, None)
+    if not isinstance(found, Mapping) or found.get("mu") not in mus:
+        raise _wrong("verdict", "compare one of the mus")
+    parts = {"plain": Summary, "other": Summary, "difference": Difference}
+    made = {name: _percent(found.get(name), part) for name, part in parts.items()}
+    return Verdict(kind, sentence, Pair(found["mu"], **made, units=int(_number("verdict", found.get("units"), 1.0))))
+
+
+def _percent(value: Any, part: type) -> Any:
+    """A summary or difference of accuracies, from fractions."""
+    if not isinstance(value, Mapping):
+        raise _wrong("verdict", "hold objects")
+    numbers = {each.name: _number("verdict", value.get(each.name), -1e300) for each in fields(part)}
+    shares = {name: n if name in ("p_value", "won") else 100 * n for name, n in numbers.items()}
+    return part(**shares if part is Difference else shares | {"runs": int(numbers["runs"])})
+
+
 def _graph(value: Any) -> dict[str, float | None]:
     if not isinstance(value, Mapping):
         raise _wrong("graph", "be an object")
@@ -170,7 +201,7 @@ def _history(value: Any) -> History:
 def _curve(value: Any) -> tuple[float | None, ...]:
     if not isinstance(value, list | tuple) or len(value) > 100_000:
         raise _wrong("histories", "hold lists")
-    # A loss that became NaN or infinite may be written as such: it is as unknown as null.
+    # A file may spell out a loss that is NaN or infinite: it counts as unknown, like null.
     return tuple(
         float(v) if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) else None for v in value
     )

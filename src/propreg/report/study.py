@@ -1,44 +1,36 @@
-"""The whole study as the page shows it: sections, their lines, and what each line's places say."""
+"""The study as data for the page: sections, their lines with their rows, and the runs behind every number.
+
+A grid of whole numbers per cell, shared by all tables, is as small as runs get. Keys are left out, since 32 random
+bytes per run do not compress: the page computes them, they are the digest of the cell's text.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from propreg.report.grids import Grids
-from propreg.report.names import line_name
-from propreg.report.rule import rule_words, units_words
-from propreg.statistics import Difference, paired
-from propreg.study.counting import count_runs
-from propreg.study.experiment import Experiment, Line, load_experiment, study_names
-from propreg.study.results import Results
-from propreg.study.table import Row, line_rows
-from propreg.study.telling import Told, told
-
-"""Experiments that are no part of the paper."""
+from propreg.names import method_title
+from propreg.statistics import summarize
+from propreg.store.progress import count_runs
+from propreg.store.results import Accuracies, Results
+from propreg.store.run import Cell
+from propreg.study.spec.experiment import Experiment, Line, load_experiment, study_names
+from propreg.study.tables.rows import Row, line_rows
+from propreg.study.tables.text import rule_phrase, units_phrase
 
 
 @dataclass(frozen=True)
-class Place:
-    """A line of an experiment: its number on the page, its rows, and the paired differences of these."""
+class StudyLine:
+    """A line of an experiment: its number on the page, its rows, and how many runs it needs."""
 
     id: int
     line: Line
     rows: tuple[Row, ...]
-    apart: tuple[Difference | None, ...]
     runs_of: int
 
     @property
     def label(self) -> str:
         """The method with its preset."""
-        return line_name(self.line)
-
-    def told(self, apart: Difference | None) -> Told:
-        """What may be said of one of its differences."""
-        return "cannot be told" if apart is None else told(apart)
-
-    def row(self, selection: str) -> Row | None:
-        """The row of this selection, if the line has one."""
-        return next((row for row in self.rows if row.selection == selection), None)
+        return method_title(self.line.method.method, self.line.preset)
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,7 @@ class Section:
     """An experiment and its lines."""
 
     experiment: Experiment
-    places: tuple[Place, ...]
+    lines: tuple[StudyLine, ...]
 
     @property
     def name(self) -> str:
@@ -55,18 +47,18 @@ class Section:
 
     @property
     def recorded(self) -> tuple[int, int]:
-        """Complete lines, and all lines."""
-        return sum(place.rows[0].mean is not None for place in self.places), len(self.places)
+        """The numbers of complete lines and of all lines."""
+        return sum(each.rows[0].mean is not None for each in self.lines), len(self.lines)
 
     @property
     def printed(self) -> bool:
         """Whether the paper prints a number for one of its lines."""
-        return any(place.rows[0].paper_mean is not None for place in self.places)
+        return any(each.rows[0].paper_mean is not None for each in self.lines)
 
 
 @dataclass(frozen=True)
 class Study:
-    """All sections and the runs behind them."""
+    """All sections and the runs behind them; ``grids`` and ``lines`` are JSON for the page's scripts."""
 
     sections: tuple[Section, ...]
     grids: tuple[dict[str, Any], ...]
@@ -79,69 +71,71 @@ class Study:
         return next((each for each in self.sections if each.name == name), None)
 
 
+class CachedResults(Results):
+    """The same results, with accuracies computed once: tables, curves and figures need the same ones."""
+
+    def __init__(self, results: Results) -> None:
+        super().__init__()
+        vars(self).update(vars(results))
+        self._known: dict[tuple[str, Sequence[int], Sequence[int]], Accuracies | None] = {}
+
+    def accuracies(self, cell: Cell, splits: Sequence[int], seeds: Sequence[int]) -> Accuracies | None:
+        """The accuracies of a cell; None if a run is missing."""
+        key = (cell.text, tuple(splits), tuple(seeds))
+        if key not in self._known:
+            self._known[key] = super().accuracies(cell, splits, seeds)
+        return self._known[key]
+
+
 def collect(results: Results, names: Sequence[str] | None = None) -> Study:
     """Everything that the page shows of these experiments.
 
     Args:
         results: Recorded runs; what is missing stays missing.
-        names: Experiments; all that belong to the study where left out.
+        names: Experiments; all of the study by default.
     """
-    grids = Grids(results)
+    grids = _Grids(results)
     sections: list[Section] = []
-    lines: list[dict[str, Any]] = []
+    packed: list[dict[str, Any]] = []
     for name in study_names() if names is None else names:
         experiment = load_experiment(name)
-        places = []
+        lines = []
         for line in experiment.lines:
-            place = _place(len(lines), line, experiment.paper, results)
-            places.append(place)
-            lines.append(_packed_line(place, experiment, grids))
-        sections.append(Section(experiment, tuple(places)))
+            rows = tuple(line_rows(line, experiment.paper, results))
+            needed = len(line.cells) * len(line.splits) * len(line.seeds)
+            lines.append(StudyLine(len(packed), line, rows, needed))
+            packed.append(_packed_line(lines[-1], experiment, grids))
+        sections.append(Section(experiment, tuple(lines)))
     recorded, wanted = count_runs((section.experiment for section in sections), results)
-    return Study(tuple(sections), tuple(grids.found), tuple(lines), recorded, wanted)
+    return Study(tuple(sections), tuple(grids.found), tuple(packed), recorded, wanted)
 
 
-def _place(number: int, line: Line, paper: str, results: Results) -> Place:
-    rows = line_rows(line, paper, results)
-    apart = [_apart(line, row, results) for row in rows]
-    return Place(number, line, tuple(rows), tuple(apart), len(line.cells) * len(line.splits) * len(line.seeds))
-
-
-def _apart(line: Line, row: Row, results: Results) -> Difference | None:
-    """The difference of a row with its interval, which the row itself does not keep."""
-    if row.difference is None:
-        return None
-    cell = next(cell for cell in line.cells if cell.strength == row.strength)
-    mine, plain = (results.accuracies(each, line.splits, line.seeds) for each in (cell, cell.plain))
-    return None if mine is None or plain is None else paired(mine.test, plain.test)
-
-
-def _packed_line(place: Place, experiment: Experiment, grids: Grids) -> dict[str, Any]:
-    line = place.line
+def _packed_line(mine: StudyLine, experiment: Experiment, grids: "_Grids") -> dict[str, Any]:
+    line = mine.line
     return {
         "experiment": experiment.name,
         "dataset": line.dataset,
         "model": line.model,
         "family": line.method.method,
         "method": line.method.name,
-        "label": place.label,
+        "label": mine.label,
         "mus": [cell.strength for cell in line.cells],
-        "grids": [grids.place(cell, line) for cell in line.cells],
-        "plain": grids.place(line.cells[0].plain, line),
-        "rows": [_packed_row(place, *pair) for pair in zip(place.rows, place.apart, strict=True)],
-        "of": place.runs_of,
-        "units": units_words(line),
-        "rule": rule_words(line),
+        "grids": [grids.index(cell, line) for cell in line.cells],
+        "plain": grids.index(line.cells[0].plain, line),
+        "rows": [_packed_row(row) for row in mine.rows],
+        "of": mine.runs_of,
+        "units": units_phrase(line),
+        "rule": rule_phrase(line),
     }
 
 
-def _packed_row(place: Place, row: Row, apart: Difference | None) -> dict[str, Any]:
+def _packed_row(row: Row) -> dict[str, Any]:
     """What is known of a row; nine decimals, so that the page rounds to the digits that the tables print."""
     names = ("selection", "strength", "mean", "std", "low", "high", "p_value", "paper_mean", "paper_std", "won", "runs")
     found: dict[str, Any] = {name: getattr(row, name) for name in (*names, "verdict", "failed")}
-    if apart is not None:
+    if (apart := row.against_plain) is not None:
         found["apart"] = [round(value, 9) for value in (apart.mean, apart.low, apart.high)]
-        found["told"] = place.told(apart)
+        found["against_plain"] = apart.verdict
     if not row.failed:
         found.pop("failed")
     return {name: _short(name, value) for name, value in found.items() if value not in (None, "") or name == "strength"}
@@ -149,3 +143,40 @@ def _packed_row(place: Place, row: Row, apart: Difference | None) -> dict[str, A
 
 def _short(name: str, value: Any) -> Any:
     return round(value, 9) if isinstance(value, float) and name != "strength" else value
+
+
+@dataclass
+class _Grids:
+    """Collects the grids that lines need, each once."""
+
+    results: Results
+    found: list[dict[str, Any]] = field(default_factory=list)
+    _indices: dict[tuple[str, tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
+
+    def index(self, cell: Cell, line: Line) -> int:
+        """The number of the grid of this cell on a line's splits and seeds."""
+        key = (cell.text, line.splits, line.seeds)
+        if key not in self._indices:
+            self._indices[key] = len(self.found)
+            self.found.append(self._grid(cell, line))
+        return self._indices[key]
+
+    def _grid(self, cell: Cell, line: Line) -> dict[str, Any]:
+        pairs = [(split, seed) for split in line.splits for seed in line.seeds]
+        found: dict[str, Any] = {"cell": cell.text, "splits": line.splits, "seeds": line.seeds}
+        if not self.results.count(cell, line.splits, line.seeds):
+            return found
+        outcomes = [self.results.outcome(cell, split, seed) for split, seed in pairs]
+        for name in ("val", "test", "epoch"):
+            found[name] = [None if each is None else getattr(each, name) for each in outcomes]
+        for name in ("val_of", "test_of"):
+            sizes = [0 if each is None else getattr(each, name) for each in outcomes]
+            found[name] = sizes[0] if len(set(sizes)) == 1 else sizes
+        failed = {i: each.failed_at for i, each in enumerate(outcomes) if each and each.failed_at is not None}
+        if failed:
+            found["failed"] = failed
+        whole = self.results.accuracies(cell, line.splits, line.seeds)
+        if whole is not None:  # a point of the curve against the strength
+            test = summarize(whole.test)
+            found["sum"] = [round(v, 9) for v in (test.mean, test.low, test.high, float(whole.val.mean()))]
+        return found

@@ -2,25 +2,29 @@
 
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from propreg.report.grids import Remembered
-from propreg.report.names import clean
-from propreg.report.overview import add_up, help_words, hold_words, matrices, tallies
-from propreg.report.page import render
-from propreg.report.payload import packed, script_json
-from propreg.report.pictures import pictures
-from propreg.report.study import Section, collect
-from propreg.report.wide import SIGNS, choices, widen
-from propreg.study.experiment import study_names
-from propreg.study.files import record_files
-from propreg.study.forks import fork_findings
-from propreg.study.merging import made_by
-from propreg.study.render import NOTES
-from propreg.study.results import Results, load_results
-from propreg.study.tsne_record import TsneRecord, find_tsne
+from propreg.names import dataset_title
+from propreg.report.overview import add_up, matrices, tallies
+from propreg.report.page import packed, render, script_json
+from propreg.report.study import CachedResults, Section, collect
+from propreg.report.text import clean
+from propreg.report.wide import choices, widen
+from propreg.store.export import record_files
+from propreg.store.provenance import made_by
+from propreg.store.results import Results, load_results
+from propreg.study.figures.build import figure_data, figure_names
+from propreg.study.figures.parts import Figure
+from propreg.study.figures.tsne_record import TsneRecord, find_tsne
+from propreg.study.spec.experiment import load_experiment, study_names
+from propreg.study.tables.ablation import listings
+from propreg.study.tables.pivot import SIGNS
+from propreg.study.tables.text import NOTES
 
 SCRIPTS = (
     "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
@@ -38,14 +42,13 @@ def study_page(path: Path) -> str:
 
 
 def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne: TsneRecord | None = None) -> str:
-    """The page of these runs; ``made_by`` says on what machines, ``tsne`` is the record behind figure 3."""
-    results = Remembered(results)
+    """The page of these runs; ``made_by`` lists the machines, ``tsne`` is the record behind figure 3."""
+    results = CachedResults(results)
     study = collect(results, _in_order(study_names()))
     tables = {section.name: widen(section) for section in study.sections if not section.name.startswith("fig")}
     figures = pictures([section.name for section in study.sections], results, tsne)
     offered = choices(list(study.sections))
-    tallied, squares = tallies(study), matrices(study)
-    held = add_up(tallied)
+    tallied = tallies(study)
     return render(
         "study.html",
         SCRIPTS,
@@ -54,13 +57,11 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             "about": {section.name: _about(section) for section in study.sections},
             "tables": tables,
             "figures": figures,
-            "matrices": squares,
-            "helped": [(each, help_words(each)) for each in squares if each.known],
-            "findings": {"ablation": fork_findings(results)},
+            "matrices": matrices(study),
+            "listings": {s.name: listings(s.experiment, s.experiment.lines, results) for s in study.sections},
             "tallies": tallied,
             "signs": SIGNS,
-            "held": held,
-            "hold_words": hold_words(held),
+            "held": add_up(tallied),
             "choices": offered,
             "notes": NOTES,
             "made_by": made_by or [],
@@ -72,12 +73,49 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
     )
 
 
+def pictures(names: Iterable[str], results: Results, tsne: TsneRecord | None = None) -> dict[str, list[dict[str, Any]]]:
+    """The figures of these experiments as JSON; several if there is one for each dataset."""
+    found = {}
+    for name in names:
+        if name not in figure_names():
+            continue
+        if name == "fig-depth":
+            datasets = dict.fromkeys(line.dataset for line in load_experiment(name).lines)
+            made = [(dataset_title(each), figure_data(name, results, dataset=each)) for each in datasets]
+        else:
+            made = [("", figure_data(name, results, tsne=tsne) if name == "fig-tsne" else figure_data(name, results))]
+        found[name] = [packed_figure(figure, label, tsne) for label, figure in made]
+    return found
+
+
+def packed_figure(figure: Figure, label: str, tsne: TsneRecord | None) -> dict[str, Any]:
+    """A figure as JSON; coordinates with six digits, clouds with the numbers of their nodes."""
+    value: dict[str, Any] = _short(figure)
+    value["label"] = label
+    value["drawn"] = any(not panel["empty"] for panel in value["panels"])
+    for series in (each for panel in value["panels"] for each in panel["series"] if each["kind"] == "cloud"):
+        of = int(series["key"].removeprefix("class-"))
+        series["nodes"] = [node for node, each in enumerate(tsne.labels if tsne else ()) if each == of]
+    return value
+
+
+def _short(value: Any) -> Any:
+    """As ``as_dict``, but without its deep copies: a cloud has thousands of points."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, tuple):
+        return [_short(each) for each in value]
+    if is_dataclass(value):
+        return {name: _short(each) for name, each in vars(value).items()}
+    return value
+
+
 def machines(path: Path) -> list[dict[str, str]]:
-    """Where these runs were trained, as far as that was noted; one line per kind, with its runs."""
+    """The machines that trained these runs, as far as their provenance is recorded, each with its number of runs."""
     found: Counter[tuple[str, str, str]] = Counter()
     for note in (note for file in record_files(path) for note in made_by(file)):
         runs = note.get("runs", 0)
-        device, torch, version = (clean(str(note.get(name, "not said"))) for name in ("device", "torch", "propreg"))
+        device, torch, version = (clean(str(note.get(name, "not recorded"))) for name in ("device", "torch", "propreg"))
         found[device, torch, version] += runs if type(runs) is int else 0
     return [
         {"device": device, "torch": torch, "propreg": version, "runs": f"{runs:,}"}
@@ -86,23 +124,20 @@ def machines(path: Path) -> list[dict[str, str]]:
 
 
 def _in_order(names: list[str]) -> list[str]:
-    """As in the paper, which is the order of ``sections.toml``; what is not there comes last."""
+    """As in the paper, which is the order of ``sections.toml``; unknown names come last."""
     known = list(_texts())
     return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
 
 
 def _about(section: Section) -> dict[str, str]:
-    """Words for a section; one that has none is known by its title."""
-    known = _texts().get(section.name, {})
+    """The text of a section; one that has none is known by its title."""
     title = section.experiment.title
-    words = (
-        {"short": title.split(":")[0], "ask": "", "about": "", "found": "", "reading": ""} | known | {"title": title}
-    )
-    strengths = [len(place.line.cells) for place in section.places if len(place.line.cells) > 1]
-    ends = {"most": str(max(strengths, default=0)), "least": str(min(strengths, default=0))}
-    for name, value in ends.items():
-        words["reading"] = words["reading"].replace(f"{{{name}}}", value)
-    return words
+    texts = {"short": title.split(":")[0], "ask": "", "about": "", "finding": "", "reading": "", "title": title}
+    texts |= _texts().get(section.name, {})
+    sizes = [len(each.line.cells) for each in section.lines if len(each.line.cells) > 1]
+    for name, size in (("most", max(sizes, default=0)), ("least", min(sizes, default=0))):
+        texts["reading"] = texts["reading"].replace(f"{{{name}}}", str(size))
+    return texts
 
 
 @cache

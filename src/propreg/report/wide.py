@@ -1,120 +1,87 @@
-"""A table as the paper prints it: a row per model and method, a column per dataset."""
+"""The study's tables side by side, as the page shows them: a pivot's rows with the lines behind them."""
 
 from dataclasses import dataclass
 
-from propreg.report.names import dataset_name, method_name, model_name
-from propreg.report.study import Place, Section
-from propreg.statistics import Difference
-from propreg.study.table import Row
-
-SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "cannot tell": "?"}
-PICKS = {"none": "", "validation": "μ picked on validation", "test": "μ best on test", "fixed": "μ fixed"}
+from propreg.names import dataset_title, method_title, model_title
+from propreg.report.study import Section, StudyLine
+from propreg.study.tables.pivot import SIGNS, Gap, PivotRow, pivot
+from propreg.study.tables.rows import Row
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in one place of the table."""
+    """One cell of the table: a row and the line whose runs it opens."""
 
-    place: Place
+    line: StudyLine
     row: Row
-    apart: Difference | None
 
     @property
     def kind(self) -> str:
-        """A word for the style sheet: that of the verdict."""
-        return "missing" if self.row.mean is None else self.row.verdict.replace(" ", "-") or "unjudged"
+        """A class for the style sheet: the verdict against the paper."""
+        return "missing" if self.row.mean is None else self.row.verdict or "unjudged"
 
     @property
     def change(self) -> str:
-        """Whether it is better or worse than the plain model, a word for the style sheet."""
-        said = self.place.told(self.apart)
-        return "unsure" if said == "cannot be told" else said
+        """A class for the style sheet: the verdict against the plain model."""
+        return "inconclusive" if self.row.against_plain is None else self.row.against_plain.verdict
 
     @property
     def sign(self) -> str:
-        """That of the verdict, empty where there is none."""
+        """That of the verdict, empty if there is none."""
         return SIGNS.get(self.row.verdict, "")
 
 
 @dataclass(frozen=True)
-class Blank:
-    """A place of the table that has no entry, and why."""
-
-    why: str
-    asked: bool
-    place: None = None
-
-
-NOT_ASKED = Blank("not part of the experiment", asked=False)
-NOT_THERE = Blank("not all runs are recorded", asked=True)
-
-
-@dataclass(frozen=True)
 class WideRow:
-    """A model with a method, at a way of picking the strength."""
+    """A row of the pivot, with titles for people."""
 
-    model: str
-    method: str
-    selection: str
-    label: str
-    entries: tuple[Entry | Blank, ...]
+    of: PivotRow
+    entries: tuple[Entry | Gap, ...]
 
     @property
-    def model_label(self) -> str:
-        """The model for people."""
-        return model_name(self.model)
+    def model(self) -> str:
+        """The model's title."""
+        return model_title(self.of.model)
 
     @property
-    def picked(self) -> str:
-        """How the strength was picked, in words."""
-        return PICKS[self.selection]
+    def label(self) -> str:
+        """The method's title with its preset."""
+        return method_title(self.of.method, self.of.preset)
 
 
 @dataclass(frozen=True)
 class WideTable:
-    """The whole table; ``datasets`` are pairs of a name and the same for people."""
+    """The whole table; ``datasets`` are pairs of a name and its title."""
 
     datasets: tuple[tuple[str, str], ...]
     rows: tuple[WideRow, ...]
 
     @property
     def gaps(self) -> bool:
-        """Whether a place is no part of the experiment."""
-        return any(entry is NOT_ASKED for row in self.rows for entry in row.entries)
+        """Whether a cell is no part of the experiment."""
+        return any(entry is Gap.NOT_ASKED for row in self.rows for entry in row.entries)
 
 
 def widen(section: Section) -> WideTable:
-    """The lines of an experiment side by side; models keep the order in which they come."""
-    datasets = list(dict.fromkeys(place.line.dataset for place in section.places))
-    found: dict[tuple[str, str, str, str], dict[str, Entry]] = {}
-    for place in section.places:
-        line = place.line
-        for row, apart in zip(place.rows, place.apart, strict=True):
-            key = (line.model, line.method.method, place.label, row.selection)
-            found.setdefault(key, {})[line.dataset] = Entry(place, row, apart)
-    # Not simply in the order they are met: where the first dataset lacks runs, its best-on-test row is met late.
-    models = list(dict.fromkeys(key[0] for key in found))
-    labels = list(dict.fromkeys((key[0], key[2]) for key in found))
-    asked = {(place.line.model, place.label, place.line.dataset) for place in section.places}
+    """The lines of an experiment side by side."""
+    lines = {_key(row): each for each in section.lines for row in each.rows}
+    table = pivot([row for each in section.lines for row in each.rows])
     rows = [
-        WideRow(
-            model,
-            method,
-            selection,
-            label,
-            tuple(entries.get(name, NOT_THERE if (model, label, name) in asked else NOT_ASKED) for name in datasets),
-        )
-        for (model, method, label, selection), entries in found.items()
+        WideRow(each, tuple(cell if isinstance(cell, Gap) else Entry(lines[_key(cell)], cell) for cell in each.cells))
+        for each in table.rows
     ]
-    rows.sort(key=lambda r: (models.index(r.model), labels.index((r.model, r.label)), list(PICKS).index(r.selection)))
-    return WideTable(tuple((name, dataset_name(name)) for name in datasets), tuple(rows))
+    return WideTable(tuple((name, dataset_title(name)) for name in table.datasets), tuple(rows))
+
+
+def _key(row: Row) -> tuple[str, ...]:
+    return row.model, row.dataset, row.method, row.preset
 
 
 def choices(sections: list[Section]) -> dict[str, list[tuple[str, str]]]:
-    """What the filters offer: every dataset, model and family of methods, by name and for people."""
-    lines = [place.line for section in sections for place in section.places]
+    """What the filters offer: every dataset, model and family of methods, by name and title."""
+    lines = [each.line for section in sections for each in section.lines]
     return {
-        "dataset": [(name, dataset_name(name)) for name in dict.fromkeys(line.dataset for line in lines)],
-        "model": [(name, model_name(name)) for name in dict.fromkeys(line.model for line in lines)],
-        "method": [(name, method_name(name)) for name in dict.fromkeys(line.method.method for line in lines)],
+        "dataset": [(name, dataset_title(name)) for name in dict.fromkeys(line.dataset for line in lines)],
+        "model": [(name, model_title(name)) for name in dict.fromkeys(line.model for line in lines)],
+        "method": [(name, method_title(name)) for name in dict.fromkeys(line.method.method for line in lines)],
     }

@@ -1,1 +1,1 @@
-"""What ``propreg run`` does: load a graph, compare the plain model with a regularised one, say it, write it down."""
+"""``propreg run``: load a graph, compare the plain model with a regularized one, print and write the result."""

@@ -1,7 +1,7 @@
-"""A run as one JSON document, ``run.json``: all that the page and the figures are made of.
+"""A run as one JSON document, ``run.json``: the source of the page and the figures.
 
 Version 1. Accuracies are fractions; ``val``, ``test`` and ``epochs`` are indexed [mu][split][seed], with null where a
-run failed or was not finished. Reading one needs neither torch nor NumPy.
+run failed or was not finished. Reading one imports neither torch nor NumPy.
 
 =============  ========================================================================================================
 ``format``     ``"propreg run"``; ``version``: 1; ``propreg``: the version that wrote it
@@ -10,7 +10,9 @@ run failed or was not finished. Reading one needs neither torch nor NumPy.
 ``model``      and ``method``, ``preset``, ``mus`` (0 first), ``splits`` (names), ``seeds`` (how many), ``mu`` (chosen)
 ``finished``   false where the run was interrupted; ``device``; ``seconds``; ``settings`` of the training
 ``classes``    the classes' names
-``notes``      remarks in plain words; the first is the verdict
+``notes``      sentences to know; the first is the verdict
+``verdict``    ``kind``, ``sentence``, ``pair``: the numbers of :class:`propreg.fitting.verdict.Pair`, or null; records
+               of older versions have none
 ``histories``  ``plain`` and ``chosen``: a few runs of the same splits, each ``epoch``, ``loss``, ``val``, ``test``
 ``confusion``  ``plain`` and ``chosen``: [class][predicted], test nodes of all runs that both have; or null
 =============  ========================================================================================================
@@ -34,7 +36,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     """
     try:
         if os.path.getsize(path) > MAX_BYTES:
-            raise DataError(f"{path}: is larger than {MAX_BYTES} bytes, and no record of a run.")
+            raise DataError(f"{path}: has more than {MAX_BYTES} bytes and is not a record of a run.")
         with open(path, encoding="utf-8") as file:
             record = json.load(file)
     except OSError as error:
@@ -42,9 +44,9 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: is no JSON: it is damaged, run propreg run again.") from error
+        raise DataError(f"{path}: is not valid JSON: run propreg run again.") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise DataError(f"{path}: is no record of a run: give the folder that propreg run wrote.")
+        raise DataError(f"{path}: is not a record of a run: give the folder that propreg run wrote.")
     if record.get("version") != VERSION:
-        raise DataError(f"{path}: has version {record.get('version')!r:.20}, but {VERSION} is read: update propreg.")
+        raise DataError(f"{path}: has version {record.get('version')!r:.20}, not {VERSION}: update propreg.")
     return record

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from propreg.engine import kernels
-from propreg.engine.dropout import Masks
-from propreg.engine.sparse import Matrix, Pattern
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.ops.sparse import Matrix, Pattern
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 DTYPES = (torch.float32, torch.float64)

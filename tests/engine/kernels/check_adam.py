@@ -1,12 +1,12 @@
-"""Adam's fused step against :class:`propreg.engine.adam.Adam`."""
+"""Adam's fused step against :class:`propreg.engine.ops.adam.Adam`."""
 
 import pytest
 import torch
 
 from engine.kernels.cases import DEVICE, DTYPES, check_close, numbers
 from propreg.engine import kernels
-from propreg.engine.adam import Adam
 from propreg.engine.kernels.adam import update
+from propreg.engine.ops.adam import Adam
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

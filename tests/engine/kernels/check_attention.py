@@ -5,11 +5,11 @@ import torch
 from torch import Tensor
 
 from engine.kernels.cases import DEVICE, check_close, check_twins, masks, numbers, places, plain
-from propreg.engine.attention import attend
-from propreg.engine.dropout import Masks
-from propreg.engine.kernels import segments
-from propreg.engine.kernels.attention import attention
-from propreg.engine.sparse import Pattern
+from propreg.engine.kernels.attention.attention import attention
+from propreg.engine.kernels.spmm import segments
+from propreg.engine.ops.attention import attend
+from propreg.engine.ops.dropout import Masks
+from propreg.engine.ops.sparse import Pattern
 
 REPLICAS = 2
 

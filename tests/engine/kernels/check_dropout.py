@@ -1,13 +1,13 @@
-"""Dropout, and dropout with a linear map, against :mod:`propreg.engine.dropout`."""
+"""Dropout, and dropout with a linear map, against :mod:`propreg.engine.ops.dropout`."""
 
 import pytest
 import torch
 from torch.nn.functional import elu
 
 from engine.kernels.cases import DEVICE, DTYPES, check_twins, masks, numbers
-from propreg.engine import dropout as plain
-from propreg.engine.kernels import dropped_linear
 from propreg.engine.kernels.dropout import drop
+from propreg.engine.kernels.linear import dropped_linear
+from propreg.engine.ops import dropout as plain
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

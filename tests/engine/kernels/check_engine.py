@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from engine.kernels.cases import DEVICE
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
-from propreg.data.sparse import from_dense
 from propreg.engine import Method, Model, Problem, Protocol, Replica, kernels
-from propreg.engine.kernels.halves import LEAST
+from propreg.engine.kernels.linear.dense_fp16x2 import LEAST
 from propreg.engine.spec import Result
-from propreg.engine.train import train
+from propreg.engine.training.train import train
 
 EPOCHS = 2
 MODELS = {
@@ -84,6 +84,30 @@ def test_two_epochs(model: str, method: Method, share: float) -> None:
         np.testing.assert_allclose(mine.history["loss"], other.history["loss"], rtol=1e-5)
         for name, weight in other.weights.items():
             np.testing.assert_allclose(mine.weights[name], weight, rtol=1e-2, atol=1e-4)
+
+
+def test_the_reported_logits_of_groups() -> None:
+    """Nine replicas are one group of sixteen: its other members are no replicas."""
+    replicas = [Replica(seed=i, split="a", strength=0.1 * i, patience=1 + i % 2) for i in range(9)]
+
+    def trained() -> dict[int, Result]:
+        protocol, method = Protocol("strict", EPOCHS), Method.preset("paper")
+        return dict(
+            train(tiny(SPARSE), MODELS["gcn"], method, replicas, protocol, measures=True, rules=["lowest_val_loss"])
+        )
+
+    ours = trained()
+    with kernels.switched_off():
+        theirs = trained()
+    for i, result in theirs.items():
+        for mine, other in zip(ours[i].reports, result.reports, strict=True):
+            assert (mine.rule, mine.epoch, mine.val, mine.test) == (other.rule, other.epoch, other.val, other.test)
+            assert mine.measures is not None
+            assert other.measures is not None
+            for part in ("val", "test"):
+                one, two = getattr(mine.measures, part), getattr(other.measures, part)
+                assert (one.count, one.right, one.predicted) == (two.count, two.right, two.predicted)
+                np.testing.assert_allclose((one.nll, one.brier), (two.nll, two.brier), rtol=1e-4)
 
 
 @pytest.mark.slow

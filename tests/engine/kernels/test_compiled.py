@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
-from propreg.data.sparse import from_dense
 from propreg.engine import Method, Model, Problem, Protocol, Replica, kernels
-from propreg.engine.epoch import Epoch
-from propreg.engine.state import begin
+from propreg.engine.training.epoch import Epoch
+from propreg.engine.training.phases import one_phase
 
 pytestmark = [
     pytest.mark.slow,
@@ -93,9 +93,9 @@ def epoch(graph: Graph, model: Model, method: Method, dtype: torch.dtype = torch
     """One epoch of three replicas, unrecorded."""
     part = np.arange(graph.num_nodes) % 3
     problem = Problem(graph, {"a": Split(part == 0, part == 1, part == 2)}, torch.device("cpu"), dtype)
-    network, regulariser = problem.network(model), problem.regulariser(method)
-    state = begin(problem, network, model, [Replica(seed=i, split="a", strength=0.3) for i in range(3)], Protocol())
-    run = Epoch(network, regulariser, method, state, problem.y)
+    replicas = [Replica(seed=i, split="a", strength=0.3) for i in range(3)]
+    (phase,) = one_phase(problem, replicas, model=model, method=method, protocol=Protocol())
+    run = Epoch(phase, problem.y)
     run(1)
 
 
@@ -119,7 +119,17 @@ CASES: dict[str, Callable[[], None]] = {
 def test_an_epoch_compiles(compiled: Compiled) -> None:
     for case in CASES.values():
         case()
-    wanted = {"_product", "_combine", "_parts", "forward", "backward_few", "_agree", "_right", "_update", "_compact"}
+    wanted = {
+        "_product",
+        "_combine",
+        "_parts",
+        "forward",
+        "backward_few",
+        "_cross_entropies",
+        "_is_correct",
+        "_update",
+        "_compact",
+    }
     wanted |= {
         "_multiply",
         "_split",

@@ -1,7 +1,8 @@
 """The kernels against their plain twins: on a GPU for real, elsewhere through Triton's interpreter.
 
 The interpreter has to be asked for before Triton is imported, and would then be used for every kernel of the process:
-the checks get processes of their own, two of them, so that two workers share the work.
+the checks get processes of their own, two of them, so that two workers share the work. Kernels that are as the last GPU
+run tested them need no interpreter in every ``make test``: the checks are then slow ones, which run before a landing.
 """
 
 import os
@@ -12,9 +13,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.kernels import stamp
 from propreg.engine import kernels
 
-CHECKS = sorted(Path(__file__).parent.glob("check_*.py"))
+TESTS = Path(__file__).parents[2]
+CHECKS = sorted(TESTS.glob("engine/kernels/check_*.py"))
+MOLECULES = sorted(TESTS.glob("molecules/check_*.py"))
+CHANGED = bool(stamp.staleness(stamp.STAMP, stamp.sources()))
 
 
 NEEDS_TRITON = pytest.mark.skipif(
@@ -23,9 +28,15 @@ NEEDS_TRITON = pytest.mark.skipif(
 
 
 @NEEDS_TRITON
-@pytest.mark.parametrize("half", [0, 1])
+@pytest.mark.parametrize("half", [pytest.param(half, marks=() if CHANGED else pytest.mark.slow) for half in (0, 1)])
 def test_twins(half: int) -> None:
     passes(CHECKS[half::2], "not slow")
+
+
+@NEEDS_TRITON
+@pytest.mark.slow
+def test_twins_of_the_molecules() -> None:
+    passes(MOLECULES, "not slow")
 
 
 @NEEDS_TRITON

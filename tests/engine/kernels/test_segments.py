@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from engine.kernels.cases import numbers, pattern
-from propreg.engine.kernels import segments as module
-from propreg.engine.kernels.segments import BUCKET, CUT, TILE, WHOLE, Segments, pairs, segments, without
+from propreg.engine.kernels.spmm import segments as module
+from propreg.engine.kernels.spmm.segments import BUCKET, CUT, TILE, WHOLE, Segments, pairs, segments, segments_without
 
 
 def counts(work: Segments) -> list[list[int]]:
@@ -44,8 +44,9 @@ def test_rows_that_were_cut_have_numbered_parts() -> None:
 @pytest.mark.parametrize("transposed", [False, True])
 def test_rows_left_out_have_parts_after_all_others(transposed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CUT", 3)
-    known, apart = pattern(20, 30), torch.tensor([4, 0, 7])
-    whole, work = segments(known, transposed), without(known, transposed, apart, 5)
+    known = pattern(20, 30)
+    apart = torch.tensor([4, 0, 7], device=known.crow.device)
+    whole, work = segments(known, transposed), segments_without(known, transposed, apart, 5)
     assert counts(work) == [[] if row in (4, 0, 7) else entries for row, entries in enumerate(counts(whole))]
     assert work.long_row[-3:].tolist() == [4, 0, 7]
     others = work.long_row[:-3].tolist()

@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from propreg.study.experiment import Line, load_experiment
-from propreg.study.results import Results
-from propreg.study.run import Cell, Run
+from propreg.store.results import Results
+from propreg.store.run import Cell, Run
+from propreg.study.figures.parts import Figure
+from propreg.study.spec.experiment import Line, load_experiment
 
 NODES = 10_000
 
@@ -57,3 +58,12 @@ def recorded(
             also = None if measures is None or not run.cell.measure else json.dumps(measures(case))
             results.take(run.cell.text, [(run.split, run.seed, *counts, 9, 10, None, also, "b")])
     return results
+
+
+def listed_rows(figure: Figure) -> dict[str, tuple[str, ...]]:
+    """The rows of a figure's listings by their name; a name in two of them has the values of both."""
+    found: dict[str, tuple[str, ...]] = {}
+    for listing in figure.listings:
+        for name, *values in listing.rows:
+            found[name] = (*found.get(name, ()), *values)
+    return found

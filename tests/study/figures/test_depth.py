@@ -4,7 +4,7 @@ import pytest
 
 from propreg.study.figures.build import figure_data
 from propreg.study.figures.parts import Figure
-from study.figures.made_up import Case, recorded
+from study.figures.made_up import Case, listed_rows, recorded
 
 NAME = "fig-depth"
 
@@ -67,33 +67,28 @@ def test_the_depth_that_a_strength_is_worth(figure: Figure) -> None:
     assert figure.panels[5].notes == ()
 
 
-def test_what_it_says(figure: Figure) -> None:
-    said = figure.found
-    assert said[0] == "Cora: ω falls with more layers (2 with 2, 1.5 with 3 and 1 with 4), as the paper says."
-    assert "scale-free ω falls with more layers (0.6 with 2, 0.5 with 3 and 0.3 with 4), as the paper says." in said[1]
-    assert said[2] == (
-        "Cora, P-reg (reference): ω goes from 2 at μ = 0 to 3 at μ = 1, falling in 0 and rising in 10 of 10 steps, "
-        "not as the paper says."
-    )
-    assert (
-        "scale-free ω goes from 0.6 at μ = 0 to 0.4 at μ = 1, falling in 10 and rising in 0 of 10 steps, as the paper "
-        "says." in said[3]
-    )
-    assert "accuracy rises and then falls with μ, as the paper says; it is best at μ = 0.7 with 84.0 %" in said[4]
-    assert "-0.4 points (95 % interval -0.4 to -0.4) from there to μ = 1" in said[4]
-    assert said[4].endswith("by scale-free ω that is a 3.2-layer GCN, not as the paper says.")
+def test_the_numbers_behind_it(figure: Figure) -> None:
+    rows = listed_rows(figure)
+    assert rows["Cora: ω"] == ("2", "1.5", "1", "2", "0", "2")
+    assert rows["Cora: scale-free ω"] == ("0.6", "0.5", "0.3", "2", "0", "2")
+    preg = "Cora, P-reg (official code)"
+    assert rows[f"{preg}: ω"] == ("2 (μ = 0)", "3 (μ = 1)", "0", "10", "10", "rises")
+    assert rows[f"{preg}: scale-free ω"] == ("0.6 (μ = 0)", "0.4 (μ = 1)", "10", "0", "10", "falls")
+    mu, accuracy, gain, rise, after, fall, layers = rows[preg]
+    assert (mu, accuracy, gain, rise) == ("0.7", "84.0 %", "+2.0 (+2.0 to +2.0)", "better")
+    assert (after, fall, layers) == ("−0.4 (−0.4 to −0.4)", "worse", "3.2")
 
 
 @pytest.mark.parametrize(
-    ("rises", "falls", "says"),
+    ("rises", "falls", "verdicts"),
     [
-        (2.0, 2.0, "accuracy rises and then falls with μ, as the paper says"),
-        (2.0, 0.0, "accuracy rises with μ, and whether it falls after its best cannot be told"),
-        (0.0, 2.0, "accuracy falls with large μ, and whether it rises before cannot be told"),
-        (0.0, 0.0, "accuracy neither surely rises nor surely falls with μ"),
+        (2.0, 2.0, ("better", "worse")),
+        (2.0, 0.0, ("better", "inconclusive")),
+        (0.0, 2.0, ("inconclusive", "worse")),
+        (0.0, 0.0, ("inconclusive", "inconclusive")),
     ],
 )
-def test_what_the_intervals_do_not_say_is_not_said(rises: float, falls: float, says: str) -> None:
+def test_what_the_intervals_do_not_say_is_not_said(rises: float, falls: float, verdicts: tuple[str, str]) -> None:
     """The mean is best in the middle each time, by points or by less than splits differ."""
 
     def accuracy(case: Case) -> float:
@@ -101,22 +96,16 @@ def test_what_the_intervals_do_not_say_is_not_said(rises: float, falls: float, s
         before, after = max(0.5 - case.mu, 0), max(case.mu - 0.5, 0)
         return 80 + apart - (2 * rises + 0.3) * before - (2 * falls + 0.3) * after
 
-    found = figure_data(NAME, recorded(NAME, accuracy, measures=_measures)).found[4]
-    assert says in found
-    assert "best at μ = 0.5" in found
+    row = listed_rows(figure_data(NAME, recorded(NAME, accuracy, measures=_measures)))["Cora, P-reg (official code)"]
+    assert (row[3], row[5]) == verdicts
+    assert row[0] == "0.5"
 
 
 @pytest.mark.parametrize(
-    ("apart", "says"),
-    [
-        (0.0, "Cora: ω falls in 1 and rises in 0 of 2 steps to more layers (2 with 2, 2 with 3 and 1 with 4), so that"),
-        (
-            0.5,
-            "Cora: ω falls in 1 and rises in 1 of 2 steps to more layers (2 with 2, 2.5 with 3 and 1 with 4), not as",
-        ),
-    ],
+    ("apart", "row"),
+    [(0.0, ("2", "2", "1", "1", "0", "2")), (0.5, ("2", "2.5", "1", "1", "1", "2"))],
 )
-def test_depths_that_splits_do_not_agree_on(apart: float, says: str) -> None:
+def test_depths_that_splits_do_not_agree_on(apart: float, row: tuple[str, ...]) -> None:
     """ω of 3 layers is that of 2 and more, give or take what splits differ by."""
 
     def measures(case: Case) -> dict[str, float]:
@@ -124,17 +113,18 @@ def test_depths_that_splits_do_not_agree_on(apart: float, says: str) -> None:
             return _measures(case)
         return {"omega": 2.0 + apart + 0.1 * (case.run.split - 2), "length": 1.0}
 
-    assert figure_data(NAME, recorded(NAME, _accuracy, measures=measures)).found[0].startswith(says)
+    figure = figure_data(NAME, recorded(NAME, _accuracy, measures=measures))
+    assert listed_rows(figure)["Cora: ω"] == row
 
 
-def test_two_of_three_depths_say_so_far() -> None:
+def test_a_depth_that_is_not_recorded_is_a_gap() -> None:
     two = recorded(NAME, _accuracy, measures=_measures, only=lambda case: case.line.model != "gcn-4")
-    assert figure_data(NAME, two).found[0].endswith("as the paper says, so far.")
+    assert listed_rows(figure_data(NAME, two))["Cora: ω"] == ("2", "1.5", "", "1", "0", "1")
 
 
 def test_other_datasets_one_by_one_or_all() -> None:
     results = recorded(NAME, _accuracy, measures=_measures, only=lambda case: case.line.dataset != "photo")
-    assert figure_data(NAME, results, dataset="PubMed").found[0].startswith("PubMed: ω falls")
+    assert "PubMed: ω" in listed_rows(figure_data(NAME, results, dataset="PubMed"))
     every = figure_data(NAME, results, dataset="all")
     assert (len(every.panels), every.columns) == (21, 7)
     assert [panel.title for panel in every.panels[:2]] == ["Cora", "CiteSeer"]
@@ -152,7 +142,7 @@ def test_runs_without_a_distance_still_have_an_accuracy() -> None:
     omega, accuracy = figure.panels[0].series[0], figure.panels[2].series[0]
     assert [x for x, y in zip(omega.x, omega.y, strict=True) if y is None] == [0.5]
     assert None not in accuracy.y
-    assert figure.panels[5].notes[0].startswith("P-reg (reference): read up to μ = 0.4, beyond which")
+    assert figure.panels[5].notes[0].startswith("P-reg (official code): defined up to μ = 0.4, beyond which")
 
 
 def test_nothing_recorded_of_the_levels_is_said_in_the_panel() -> None:

@@ -14,16 +14,16 @@ from matplotlib.figure import Figure as Sheet
 from matplotlib.text import Text
 
 from propreg.data.errors import DataError
-from propreg.study.errors import StudyError
+from propreg.store.errors import StudyError
+from propreg.store.results import Results
 from propreg.study.figures.build import figure_data, figure_names
-from propreg.study.figures.draw import draw
-from propreg.study.figures.level_lines import spread
+from propreg.study.figures.drawing.marks import move_apart
+from propreg.study.figures.drawing.save import our_settings, render, save_figure
+from propreg.study.figures.drawing.sheet import draw
+from propreg.study.figures.drawing.style import LOOKS
 from propreg.study.figures.parts import Figure, Level, Panel, Series
-from propreg.study.figures.save import our_settings, render, save_figure
-from propreg.study.figures.style import LOOKS
-from propreg.study.results import Results
 from study.figures.made_up import Case, recorded
-from study.figures.test_clouds import made_up_record
+from study.figures.test_tsne import made_up_record
 
 STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
@@ -78,8 +78,8 @@ def test_every_format_is_the_same_twice_and_has_no_date(suffix: str, tmp_path: P
 
 def test_another_process_makes_the_same_bytes() -> None:
     code = (
-        "import hashlib; from propreg.study.results import Results; "
-        "from propreg.study.figures.build import figure_data; from propreg.study.figures.save import render; "
+        "import hashlib; from propreg.store.results import Results; "
+        "from propreg.study.figures.build import figure_data; from propreg.study.figures.drawing.save import render; "
         "print(hashlib.sha256(render(figure_data('fig-mask', Results()), '.svg')).hexdigest())"
     )
     found = {
@@ -111,7 +111,7 @@ def test_what_is_missing_is_said_in_the_picture(name: str) -> None:
 def test_an_empty_panel_says_why() -> None:
     sheet = draw(_figure("fig-training-nodes"))
     assert "GAT: 0 of 3,575 runs recorded" in _words(sheet)
-    assert "P-reg (reference)" in _words(sheet)
+    assert "P-reg (official code)" in _words(sheet)
 
 
 def test_a_series_without_runs_is_called_so_in_the_legend() -> None:
@@ -124,7 +124,7 @@ def test_lines_break_at_gaps_and_lonely_places_have_bars() -> None:
     series = Series(
         "gcn", "GCN", (0.0, 1.0, 2.0, 3.0), (1.0, None, 2.0, 3.0), (0.5, None, 1.5, 2.5), (1.5, None, 2.5, 3.5)
     )
-    (axes,) = draw(Figure("n", "t", "", "", "", (), (), (Panel("p", "x", "y", (series,)),))).axes
+    (axes,) = draw(Figure("n", "t", "", "", "", "", (), (Panel("p", "x", "y", (series,)),))).axes
     bar, line = (np.asarray(each.get_ydata()) for each in axes.lines)
     assert list(bar) == [0.5, 1.5]
     np.testing.assert_array_equal(line, [1.0, np.nan, 2.0, 3.0])
@@ -132,7 +132,7 @@ def test_lines_break_at_gaps_and_lonely_places_have_bars() -> None:
 
 def test_values_below_the_view_are_marked_at_its_edge() -> None:
     series = Series("gcn", "GCN", (0.0, 1.0), (80.0, 20.0), (79.0, 19.0), (81.0, 21.0))
-    (axes,) = draw(Figure("n", "t", "", "", "", (), (), (Panel("p", "x", "y", (series,), y_view=(70.0, 90.0)),))).axes
+    (axes,) = draw(Figure("n", "t", "", "", "", "", (), (Panel("p", "x", "y", (series,), y_view=(70.0, 90.0)),))).axes
     assert axes.get_ylim() == (70.0, 90.0)
     np.testing.assert_array_equal(axes.lines[-1].get_xydata(), [[1.0, 70.0]])
 
@@ -140,7 +140,7 @@ def test_values_below_the_view_are_marked_at_its_edge() -> None:
 def test_names_of_levels_do_not_overlap() -> None:
     levels = tuple(Level("plain", f"level {i}", 50.0 + i / 1000) for i in range(4))
     series = Series("gcn", "GCN", (0.0, 1.0), (0.0, 100.0))
-    sheet = _drawn(Figure("n", "t", "", "", "", (), (), (Panel("p", "x", "y", (series,), levels),)))
+    sheet = _drawn(Figure("n", "t", "", "", "", "", (), (Panel("p", "x", "y", (series,), levels),)))
     texts = [text for text in sheet.findobj(Text) if isinstance(text, Text) and text.get_text().startswith("level")]
     boxes = [Text.get_window_extent(text) for text in texts]  # of the words alone, without the line to them
     assert len(boxes) == 4
@@ -149,13 +149,13 @@ def test_names_of_levels_do_not_overlap() -> None:
 
 @pytest.mark.parametrize("places", [[], [0.5], [0.1, 0.2, 0.9], [0.5] * 5, [0.1, 0.11, 0.12, 0.2, 0.21]])
 def test_spread_keeps_order_gap_and_middle(places: list[float]) -> None:
-    moved = spread(places, 0.05)
+    moved = move_apart(places, 0.05)
     assert all(b - a >= 0.05 - 1e-9 for a, b in itertools.pairwise(moved))
     assert sum(moved) == pytest.approx(sum(places))
 
 
-def test_looks_differ_without_colour() -> None:
-    """What one panel shows together has different marks or dashes, not only colours."""
+def test_looks_differ_without_color() -> None:
+    """What one panel shows together has different marks or dashes, not only colors."""
     for group in (
         ("plain", "preg-reference", "preg-paper"),
         ("preg-reference", "preg-paper", "laplacian-mean", "laplacian-sum", "laplacian-official"),
@@ -165,7 +165,7 @@ def test_looks_differ_without_colour() -> None:
     ):
         marks = [(LOOKS[key].mark, LOOKS[key].hollow) for key in group]
         assert len(set(marks)) == len(group)
-        assert len({LOOKS[key].colour for key in group}) == len(group)
+        assert len({LOOKS[key].color for key in group}) == len(group)
 
 
 @pytest.mark.parametrize("name", [*figure_names(), "fig-depth:all"])
@@ -190,11 +190,11 @@ def test_no_word_leaves_the_sheet(name: str) -> None:
 
 def test_bad_places_are_one_sentence(tmp_path: Path) -> None:
     figure = _figure("overview")
-    with pytest.raises(StudyError, match=r"ends in \.svg, \.png or \.pdf, but '\.jpg' came"):
+    with pytest.raises(StudyError, match=r"ends in \.svg, \.png or \.pdf, got '\.jpg'"):
         save_figure(figure, tmp_path / "a.jpg")
-    with pytest.raises(StudyError, match=r"ends in \.svg, \.png or \.pdf, but 'picture' has none"):
+    with pytest.raises(StudyError, match=r"ends in \.svg, \.png or \.pdf, got 'picture' without a suffix"):
         save_figure(figure, tmp_path / "picture")
-    with pytest.raises(StudyError, match=r"There is no folder .*nowhere: make it first"):
+    with pytest.raises(StudyError, match=r"There is no folder .*nowhere: create it"):
         save_figure(figure, tmp_path / "nowhere" / "a.svg")
     (tmp_path / "folder.svg").mkdir()
     with pytest.raises(DataError, match="cannot be written"):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from propreg.study.experiment import load_experiment
 from propreg.study.figures.build import figure_data
-from study.figures.made_up import Case, recorded
+from propreg.study.spec.experiment import load_experiment
+from study.figures.made_up import Case, listed_rows, recorded
 
 NAME = "fig-mask"
 DATASETS = ["Cora", "CiteSeer", "PubMed", "CS", "Physics", "Computers", "Photo"]
@@ -29,20 +29,20 @@ def test_curves_run_from_the_plain_model_to_all_nodes() -> None:
     assert figure.panels[0].notes == (f"μ {gcn.pop():g} / {gat.pop():g}",)
 
 
-def test_what_it_says() -> None:
-    said = figure_data(NAME, recorded(NAME, _accuracy)).found
-    assert said[0] == (
-        "GCN: all nodes (α = 1) beat none on 6 of 7 datasets, surely on 6, the most on Cora, +4.0 "
-        "points (95 % interval +4.0 to +4.0); they are surely worse on PubMed, not as the paper says."
-    )
-    assert said[1] == ("GCN: where they surely do, α = 0.1 already brings 33 to 33 % of the gain (middle 33 %).")
-    assert said[-1].startswith("Surely: ")
+def test_the_numbers_behind_it() -> None:
+    rows = listed_rows(figure_data(NAME, recorded(NAME, _accuracy)))
+    assert len(rows) == 14
+    assert rows["GCN, Cora"] == ("+4.0 (+4.0 to +4.0)", "better", "33 %")
+    assert rows["GCN, PubMed"] == ("−3.0 (−3.0 to −3.0)", "worse", "")
+    verdicts = [values[1] for name, values in rows.items() if name.startswith("GCN")]
+    assert verdicts.count("better") == 6
 
 
 def test_what_is_missing_is_said_where_something_is() -> None:
     some = recorded(NAME, _accuracy, only=lambda case: case.line.dataset != "cs" or case.cell.unmask in (0.5, 1.0))
-    said = figure_data(NAME, some).found
-    assert "where they surely do and every α is recorded (5 of 6 datasets), α = 0.1 already" in said[1]
+    rows = listed_rows(figure_data(NAME, some))
+    assert rows["GCN, CS"][1:] == ("better", ""), "not every α is recorded"
+    assert [values[2] for name, values in rows.items() if name.startswith("GCN")].count("33 %") == 5
 
 
 def test_the_papers_table_stands_at_both_ends() -> None:
@@ -59,5 +59,6 @@ def test_gaps_break_the_line_and_are_said() -> None:
     assert gat.empty
     assert figure.missing[0].startswith("GCN: Cora 50 of 275, CiteSeer 50 of 275, ")
     assert figure.missing[1] == "GAT: 0 of 1,925 runs recorded"
-    said = [each.partition(":")[0] for each in figure.found]
-    assert said == ["GCN", "Surely"], "how soon the gain is there cannot be known"
+    rows = listed_rows(figure)
+    assert {name.partition(",")[0] for name in rows} == {"GCN"}
+    assert {values[2] for values in rows.values()} == {""}, "how soon the gain is there cannot be known"

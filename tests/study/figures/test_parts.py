@@ -4,18 +4,21 @@ import json
 
 import pytest
 
-from propreg.study.errors import StudyError
+from propreg.store.errors import StudyError
+from propreg.store.results import Results
 from propreg.study.figures.build import figure_data, figure_names
 from propreg.study.figures.parts import Figure, Series
-from propreg.study.results import Results
 from study.figures.made_up import recorded
 
 
 def test_a_caption_has_all_the_words() -> None:
-    figure = Figure("n", "t", "About.", "Marks.", "a claim.", ("Found one.", "Found two."), ("GAT: 0 of 5 runs",))
-    assert figure.caption == "About. Marks. The paper: a claim. Found one. Found two. Missing: GAT: 0 of 5 runs."
+    figure = Figure("n", "t", "About.", "Marks.", "a claim.", "a finding.", ("GAT: 0 of 5 runs",))
+    assert (
+        figure.caption
+        == "About. Marks. The paper: a claim. The project's record: a finding. Missing: GAT: 0 of 5 runs."
+    )
     assert figure.as_dict()["caption"] == figure.caption
-    assert Figure("n", "t", "About.", "", "", (), ()).caption == "About."
+    assert Figure("n", "t", "About.", "", "", "", ()).caption == "About."
 
 
 def test_a_series_is_empty_without_a_whole_place() -> None:
@@ -38,14 +41,16 @@ def test_every_figure_is_json_and_says_what_is_missing(name: str, full: bool) ->
     drawn = [series for panel in figure.panels for series in panel.series if not series.key.startswith("paper")]
     if full and name != "fig-tsne":
         assert figure.missing == ()
-        assert figure.found
+        assert figure.listings
+        assert figure.finding
         assert any(not series.empty for series in drawn)
         assert not any(series.missing for series in drawn)
     if not full:
         assert "0 of" in " ".join(figure.missing)
         assert all(series.empty for series in drawn)
         assert all(panel.empty for panel in figure.panels)
-        assert figure.found == ()
+        assert figure.listings == ()
+        assert figure.finding == ""
 
 
 def test_unknown_names_list_the_known_ones() -> None:

@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from propreg.statistics import summarise
-from propreg.study.experiment import load_experiment
+from propreg.statistics import summarize
+from propreg.store.results import Results
 from propreg.study.figures.build import figure_data
-from propreg.study.results import Results
-from study.figures.made_up import Case, recorded
+from propreg.study.spec.experiment import load_experiment
+from study.figures.made_up import Case, listed_rows, recorded
 
 NAME = "fig-training-nodes"
 
@@ -32,7 +32,7 @@ def test_means_and_intervals_are_those_of_the_statistics(results: Results) -> No
     line = load_experiment(NAME).lines[0]
     found = results.accuracies(line.cells[0], line.splits, line.seeds)
     assert found is not None
-    expected = summarise(found.test)
+    expected = summarize(found.test)
     assert (plain.y[0], plain.low[0], plain.high[0]) == pytest.approx((expected.mean, expected.low, expected.high))
     assert plain.y[2] == pytest.approx(10 * 2 + 20 + 2 + 0.2)
 
@@ -58,28 +58,28 @@ def test_what_preg_adds_stands_below(results: Results) -> None:
     assert below.y_view == (-3.0, 5.5)
 
 
-def test_what_it_says(results: Results) -> None:
+def test_the_numbers_behind_it(results: Results) -> None:
     figure = figure_data(NAME, results)
-    said = " ".join(figure.found)
-    assert "Plain GCN goes from 22.2 % with 35 nodes" in said
-    assert "rising in 12 of 12 steps, as the paper says." in said
-    assert "GCN + P-reg (reference) adds 5.0 points (95 % interval +5.0 to +5.0) with 35 nodes and adds" in said
+    rows = listed_rows(figure)
+    assert rows["plain GCN"][0] == "22.2 % (35 nodes)"
+    assert rows["plain GCN"][2] == "12 of 12"
+    fewest, most, worth = rows["GCN + P-reg (official code)"]
+    assert (fewest, most) == ("+5.0 (+5.0 to +5.0), 35 nodes", "+5.0 (+5.0 to +5.0), 1,200 nodes")
     assert "picked on validation at each size, from μ = 0.2 … 1 (5 values)" in figure.about
     # Five points are half a doubling: 140 · √2 = 198, read off a straight line between 140 and 200.
     at = 140 + 60 * 5 / (10 * math.log2(200 / 140))
-    assert f"with 140 it reaches what the plain model needs about {at:.0f} for" in said
+    assert worth == f"about {at:.0f}"
 
 
 def test_a_falling_curve_is_not_what_the_paper_says() -> None:
     figure = figure_data(NAME, recorded(NAME, lambda case: 90 - (case.cell.train_nodes or 0) / 100))
-    assert "rising in 0 of 12 steps, not as the paper says." in figure.found[0]
+    assert listed_rows(figure)["plain GCN"][2] == "0 of 12"
 
 
 def test_what_takes_away_is_said_so() -> None:
     figure = figure_data(NAME, recorded(NAME, lambda case: 60 + case.run.split - (17.1 if case.mu else 0)))
-    said = " ".join(figure.found)
-    assert "takes 17.1 points away (95 % interval -17.1 to -17.1) with 35 nodes and takes" in said
-    assert "adds -" not in said
+    fewest, _, _ = listed_rows(figure)["GCN + P-reg (official code)"]
+    assert fewest == "−17.1 (−17.1 to −17.1), 35 nodes"
 
 
 def test_the_papers_numbers_stand_at_the_public_split(results: Results) -> None:
@@ -100,8 +100,8 @@ def test_a_missing_run_leaves_a_gap_and_is_said() -> None:
     plain, reference, paper = figure.panels[0].series[:3]
     assert None not in plain.y
     assert [x for x, y in zip(reference.x, reference.y, strict=True) if y is None] == [300]
-    assert reference.missing == "P-reg (reference): 1,620 of 1,625 runs recorded"
-    assert figure.missing == ("GCN: P-reg (reference) 1,620 of 1,625, P-reg (paper) 1,620 of 1,625 runs recorded",)
+    assert reference.missing == "P-reg (official code): 1,620 of 1,625 runs recorded"
+    assert figure.missing == ("GCN: P-reg (official code) 1,620 of 1,625, P-reg (paper) 1,620 of 1,625 runs recorded",)
     assert paper.y[4] is None
 
 
@@ -109,4 +109,4 @@ def test_a_model_without_runs_has_an_empty_panel() -> None:
     figure = figure_data(NAME, recorded(NAME, _accuracy, only=lambda case: case.line.model == "gcn"))
     assert figure.panels[1].empty == "GAT: 0 of 3,575 runs recorded"
     assert figure.missing == ("GAT: 0 of 3,575 runs recorded",)
-    assert not any(sentence.startswith("Plain GAT") for sentence in figure.found)
+    assert "plain GAT" not in listed_rows(figure)

@@ -1,7 +1,10 @@
 """The engine's Triton kernels: each the twin of a plain torch function, used on a GPU where Triton is installed.
 
-Nothing here is imported before it is needed: Triton takes a second to load, and a CPU never needs it. With
-``TRITON_INTERPRET=1`` the kernels run on CPU tensors, one NumPy operation at a time: that is how they are tested.
+Modules are imported on first use: Triton takes a second to load, and a CPU never needs it. With ``TRITON_INTERPRET=1``
+the kernels run on CPU tensors, one NumPy operation at a time; the tests use that.
+
+``spmm`` holds the sparse products, ``linear`` the dense ones with dropout and the last layer, ``attention`` graph
+attention, ``preg`` P-reg with its propagation; the others are single operations and what kernels share.
 """
 
 import contextlib
@@ -17,9 +20,9 @@ FLOATS = (torch.float32, torch.float64)
 
 
 def usable(*tensors: Tensor | None) -> bool:
-    """Whether kernels can take these tensors: float32 or float64 (or integers), on the GPU that is current.
+    """Whether kernels support these tensors: float32, float64 or integers, on the current GPU.
 
-    None stands for an optional tensor that is not there.
+    None stands for an optional tensor that is absent.
 
     Example:
         >>> usable(torch.zeros(3))
@@ -33,8 +36,8 @@ def usable(*tensors: Tensor | None) -> bool:
 
 @contextlib.contextmanager
 def switched_off() -> Iterator[None]:
-    """Plain torch only, whatever the device: to compare the two."""
-    global _off  # noqa: PLW0603  (the one switch there is; engine code asks :func:`usable` in many places)
+    """Use plain torch on every device, to compare the two."""
+    global _off  # noqa: PLW0603  (the only switch; engine code calls :func:`usable` in many places)
     before, _off = _off, True
     try:
         yield
@@ -53,11 +56,11 @@ def _reachable(tensor: Tensor) -> bool:
 
 @cache
 def installed() -> bool:
-    """Whether Triton is there."""
+    """Whether Triton is installed."""
     return importlib.util.find_spec("triton") is not None
 
 
 @cache
 def interpreted() -> bool:
-    """Whether kernels run through Triton's interpreter; it has to be said before Triton is imported."""
+    """Whether kernels run through Triton's interpreter; the variable must be set before Triton is imported."""
     return os.environ.get("TRITON_INTERPRET") == "1"

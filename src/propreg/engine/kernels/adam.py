@@ -1,4 +1,4 @@
-"""One step of Adam in one pass over parameters, moments and gradients, the twin of :class:`propreg.engine.adam.Adam`'s.
+"""One step of Adam in one pass over parameters, moments and gradients: the twin of :mod:`propreg.engine.ops.adam`.
 
 Torch's own operators pass over these tensors seven times.
 """
@@ -10,21 +10,21 @@ Torch's own operators pass over these tensors seven times.
 import torch
 from torch import Tensor
 
-from propreg.engine.adam import BETA1, BETA2, EPSILON
-from propreg.engine.kernels._triton import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.kernels.triton_names import LAUNCH, jit, power_of_two, tiles, tl
+from propreg.engine.ops.adam import BETA1, BETA2, EPSILON
 
 
 def update(
     p: Tensor, first: Tensor, second: Tensor, grad: Tensor, step_size: Tensor, weight_decay: Tensor, root: Tensor
 ) -> None:
-    """One step of p [R, …] in place, moments too, all of them contiguous but the gradient.
+    """One step of p [R, …] and its moments in place; all must be contiguous, except the gradient.
 
     Args:
         p, first, second: The parameter and its two moments.
         grad: The gradient.
         step_size: The learning rate over 1 − β₁ᵗ. [R].
         weight_decay: L2, inside the gradient. [R].
-        root: The square root of 1 − β₂ᵗ: one number, in memory so that a captured graph can be replayed.
+        root: The square root of 1 − β₂ᵗ: one number, in device memory so that a captured graph can be replayed.
     """
     if not p.numel():
         return
@@ -44,15 +44,15 @@ def _update(
 ):  # fmt: skip
     replica = tl.program_id(1)
     element = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = element < size
+    mask = element < size
     place = replica.to(tl.int64) * size + element
-    x = tl.load(p + place, there, other=0.0)
-    m = tl.load(first + place, there, other=0.0)
-    v = tl.load(second + place, there, other=0.0)
-    g = tl.load(grad + place, there, other=0.0) + tl.load(decays + replica) * x
+    x = tl.load(p + place, mask, other=0.0)
+    m = tl.load(first + place, mask, other=0.0)
+    v = tl.load(second + place, mask, other=0.0)
+    g = tl.load(grad + place, mask, other=0.0) + tl.load(decays + replica) * x
     m += (1 - BETA1) * (g - m)
     v = BETA2 * v + (1 - BETA2) * (g * g)
     x -= tl.load(step_sizes + replica) * (m / (tl.sqrt(v) / tl.load(root) + EPSILON))
-    tl.store(first + place, m, there)
-    tl.store(second + place, v, there)
-    tl.store(p + place, x, there)
+    tl.store(first + place, m, mask)
+    tl.store(second + place, v, mask)
+    tl.store(p + place, x, mask)

@@ -1,4 +1,4 @@
-// What is behind a place of a table: its numbers in words, the curve against μ, and the runs.
+// What is behind a cell of a table: its numbers, the curve against μ, and the runs.
 
 async function openDetails(id, pick) {
   const dialog = document.getElementById('details');
@@ -100,36 +100,36 @@ function factsOf(line, row) {
 }
 
 const VERDICT_WORDS = {
-  reproduced: 'The paper’s number is reproduced: the difference is surely within one point.',
-  higher: 'Ours is higher than the paper’s number, by more than chance explains.',
-  lower: 'Ours is lower than the paper’s number, by more than chance explains.',
-  'cannot tell': 'Whether this is the paper’s number cannot be told: the runs scatter too much.',
+  reproduced: 'The paper’s number is reproduced: the 95 % interval of the difference lies within one point.',
+  higher: 'Ours is significantly higher than the paper’s number.',
+  lower: 'Ours is significantly lower than the paper’s number.',
+  inconclusive: 'Inconclusive against the paper’s number: the seeds vary too much.',
 };
 
 const ON_TEST =
-  'This μ was chosen by the very test accuracy that is shown here, so the difference and its p flatter it: only a μ picked on validation is a fair comparison.';
+  'This μ was picked on the test accuracy that is shown here: the difference is optimistic; ignore its p-value.';
 
 function wordsOf(line, row, model) {
   if (row.mean === undefined) {
     return [
-      `Only a complete line has numbers: picking a strength from a part of the grid would be another choice. ${row.runs || 0} of ${line.of} runs are recorded, nothing is filled in.`,
+      `Incomplete: ${row.runs || 0} of ${line.of} runs are recorded. Picking a strength from a part of the grid would be a different choice.`,
     ];
   }
   const words = [];
   if (row.apart) {
     const [mean, low, high] = row.apart;
-    const sure = row.told === 'cannot be told' ? 'whether it is better or worse cannot be told' : row.told;
+    const sure = row.against_plain === 'inconclusive' ? 'inconclusive' : `significantly ${row.against_plain}`;
     words.push(
-      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. Better or worse is said where ${line.rule}.`,
+      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. A difference is significant if ${line.rule}.`,
     );
     if (row.selection === 'test') words.push(ON_TEST);
   } else if (line.family !== 'plain') {
     words.push(
-      'The plain model’s runs on the same splits and seeds are not all recorded, so there is no difference to show.',
+      'No difference: the plain model’s runs on the same splits and seeds are incomplete.',
     );
   }
   if (row.verdict) words.push(VERDICT_WORDS[row.verdict] || row.verdict);
-  if (row.failed) words.push(`${row.failed} of these runs ended in NaN; they count with what they had reached.`);
+  if (row.failed) words.push(`${row.failed} of these runs ended in NaN; they count with their best epoch before.`);
   return words;
 }
 
@@ -174,7 +174,7 @@ function commandsOf(line, row) {
     row.mean === undefined
       ? `propreg reproduce ${line.experiment} --only ${only}`
       : `propreg table ${line.experiment} --runs ${line.dataset}/${line.model}/${line.method}`;
-  const words = row.mean === undefined ? 'This trains what is missing: ' : 'The same runs as text: ';
+  const words = row.mean === undefined ? 'Train the missing runs: ' : 'The same runs as text: ';
   return element(
     'p',
     { class: 'quiet' },

@@ -24,15 +24,24 @@ function mountFigure(holder, figure, options = {}) {
     holder.append(numbersOf(panels));
 }
 
-// Words and numbers in rows, the first of them the head.
+// A panel that is a table: the first of its rows is the head.
 function tableOf(panel) {
   const [head, ...rows] = panel.table;
+  return plainTable(panel.title, head, rows, { class: 'hidden' });
+}
+
+// The same as the listing of the page's template.
+function listingOf({ title, head, rows }) {
+  return plainTable(title, head, rows, {}, { class: 'listing' });
+}
+
+function plainTable(title, head, rows, caption, settings = {}) {
   return scroller(
-    `${panel.title}, a table`,
+    `${title}, a table`,
     element(
       'table',
-      {},
-      element('caption', { class: 'hidden' }, panel.title),
+      settings,
+      element('caption', caption, title),
       element(
         'thead',
         {},
@@ -66,7 +75,7 @@ function makeLegend(panels, looks, hidden, redraw) {
       seen.add(series.key);
       const button = element(
         'button',
-        { type: 'button', 'aria-pressed': 'true', class: looks(series.key).colour, 'data-key': series.key },
+        { type: 'button', 'aria-pressed': 'true', class: looks(series.key).color, 'data-key': series.key },
         swatch(series, looks(series.key)),
         series.label,
       );
@@ -88,7 +97,7 @@ function makeLegend(panels, looks, hidden, redraw) {
       { class: 'swatch', width: 26, height: 12, 'aria-hidden': 'true' },
       drawn('line', { class: level.source === 'paper' ? 'dotted' : 'dashed', x1: 1, x2: 25, y1: 6, y2: 6 }),
     );
-    list.append(element('li', { class: `level ${looks(level.key).colour}` }, line, level.label));
+    list.append(element('li', { class: `level ${looks(level.key).color}` }, line, level.label));
   }
   return list;
 }

@@ -1,26 +1,26 @@
-// What a series looks like: a colour and a shape by its key, the same in every panel and in the legend.
+// What a series looks like: a color and a shape by its key, the same in every panel and in the legend.
 
 const LOOKS = {
-  'preg-reference': { colour: 0, shape: 'circle' },
-  'preg-paper': { colour: 1, shape: 'square' },
-  'laplacian-mean': { colour: 2, shape: 'triangle' },
-  'laplacian-sum': { colour: 3, shape: 'cross' },
-  'laplacian-official': { colour: 4, shape: 'diamond' },
-  label_smoothing: { colour: 5, shape: 'plus' },
-  'confidence_penalty-paper': { colour: 3, shape: 'star' },
-  plain: { colour: 6, shape: 'ring' },
-  gcn: { colour: 0, shape: 'circle' },
-  gat: { colour: 2, shape: 'triangle' },
-  mlp: { colour: 5, shape: 'square' },
-  'depth-2': { colour: 6, shape: '2' },
-  'depth-3': { colour: 4, shape: '3' },
-  'depth-4': { colour: 3, shape: '4' },
-  test: { colour: 0, shape: 'circle' },
-  val: { colour: 1, shape: 'square' },
-  chosen: { colour: 0, shape: 'circle' },
-  silhouette: { colour: 1, shape: 'circle' },
-  'scale-free': { colour: 0, shape: 'triangle' },
-  paper: { colour: 6, shape: 'diamond' },
+  'preg-reference': { color: 0, shape: 'circle' },
+  'preg-paper': { color: 1, shape: 'square' },
+  'laplacian-mean': { color: 2, shape: 'triangle' },
+  'laplacian-sum': { color: 3, shape: 'cross' },
+  'laplacian-official': { color: 4, shape: 'diamond' },
+  label_smoothing: { color: 5, shape: 'plus' },
+  'confidence_penalty-paper': { color: 3, shape: 'star' },
+  plain: { color: 6, shape: 'ring' },
+  gcn: { color: 0, shape: 'circle' },
+  gat: { color: 2, shape: 'triangle' },
+  mlp: { color: 5, shape: 'square' },
+  'depth-2': { color: 6, shape: '2' },
+  'depth-3': { color: 4, shape: '3' },
+  'depth-4': { color: 3, shape: '4' },
+  test: { color: 0, shape: 'circle' },
+  val: { color: 1, shape: 'square' },
+  chosen: { color: 0, shape: 'circle' },
+  silhouette: { color: 1, shape: 'circle' },
+  'scale-free': { color: 0, shape: 'triangle' },
+  paper: { color: 6, shape: 'diamond' },
 };
 const ARM = [0.5, 1.35];
 const TURN = Math.SQRT1_2;
@@ -53,7 +53,7 @@ const CORNERS = {
   down: [[0, 1], [1.3, -0.9], [-1.3, -0.9]],
 }; // up and down say that a point lies outside: no series has them
 const SHAPES = ['circle', 'square', 'triangle', 'cross', 'diamond', 'plus', 'star', 'ring'];
-const DASHED = new Set(['val', 'plain']); // told apart without colour, also where lines cross
+const DASHED = new Set(['val', 'plain']); // told apart without color, also where lines cross
 const TINTS = 8;
 
 // The looks of a figure's series and levels, by key. One that has none of its own gets what the figure leaves free.
@@ -63,18 +63,18 @@ function looksOf(panels) {
   const keys = [...new Set(all.map((each) => ours(each.key)))];
   const own = (key) =>
     key.startsWith('class-')
-      ? { colour: Number(key.slice(6)) % TINTS || 0, shape: 'circle' }
+      ? { color: Number(key.slice(6)) % TINTS || 0, shape: 'circle' }
       : Object.hasOwn(LOOKS, key) && LOOKS[key];
   const found = new Map(keys.filter(own).map((key) => [key, own(key)]));
   const free = (name, choice) =>
     choice.find((each) => ![...found.values()].some((look) => look[name] === each)) ??
     choice[found.size % choice.length];
   for (const key of keys.filter((each) => !own(each)))
-    found.set(key, { colour: free('colour', [...Array(TINTS).keys()]), shape: free('shape', SHAPES) });
+    found.set(key, { color: free('color', [...Array(TINTS).keys()]), shape: free('shape', SHAPES) });
   return (key) => {
-    const { colour, shape } = found.get(ours(key));
+    const { color, shape } = found.get(ours(key));
     const paper = key === 'paper' || key.startsWith('paper:');
-    return { colour: `c${colour}`, shape: paper ? 'diamond' : shape, hollow: paper || shape === 'ring' };
+    return { color: `c${color}`, shape: paper ? 'diamond' : shape, hollow: paper || shape === 'ring' };
   };
 }
 

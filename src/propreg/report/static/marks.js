@@ -19,7 +19,7 @@ function clipTo(svg, box) {
 // many marks already stand at a place of its edge.
 function drawSeries(svg, series, look, area, offset) {
   const { x, y, box, clip, crowd } = area;
-  const group = drawn('g', { class: `series ${look.colour}`, 'data-key': series.key });
+  const group = drawn('g', { class: `series ${look.color}`, 'data-key': series.key });
   const cut = drawn('g', { 'clip-path': clip });
   svg.append(group);
   const points = [];
@@ -88,7 +88,7 @@ function bars(group, series, p, x, y, style = 'bar') {
 
 function drawLevel(svg, level, look, x, y, box, row) {
   const style = level.source === 'paper' ? 'dotted' : 'dashed';
-  const group = drawn('g', { class: `level ${look.colour}` });
+  const group = drawn('g', { class: `level ${look.color}` });
   svg.append(group);
   if (level.axis === 'x') {
     const at = x(level.value);

@@ -1,4 +1,4 @@
-// The page of a run: its pictures and its runs.
+// The page of a run: its figures and its runs.
 
 const run = readJson('run');
 
@@ -31,7 +31,7 @@ function showRuns(place) {
     number(
       'test %',
       (row) => row.test,
-      (row) => (row.test === null ? 'not finished' : decimals(row.test)),
+      (row) => (row.test === null ? (run.finished ? 'failed' : 'not finished') : decimals(row.test)),
     ),
     ...(place ? [number('against plain', apart, (row) => decimals(apart(row), 2, true))] : []),
     number(

@@ -29,19 +29,11 @@ function setUpFigures() {
     const draw = () => {
       const figure = which ? mine[Number(which.value)] : mine[0];
       mountFigure(holder.querySelector('.charts'), figure);
-      if (which) {
-        const lacking = figure.missing.length
-          ? [element('p', { class: 'quiet' }, `Not complete: ${figure.missing.join('; ')}.`)]
-          : [];
-        holder.querySelector('.found').replaceChildren(
-          element(
-            'ul',
-            {},
-            figure.found.map((text) => element('li', {}, text)),
-          ),
-          ...lacking,
-        );
-      }
+      if (!which) return;
+      holder.querySelector('.listings')?.replaceChildren(...figure.listings.map(listingOf));
+      const lacking = holder.querySelector('.lacking');
+      lacking.hidden = !figure.missing.length;
+      lacking.textContent = `Not recorded: ${figure.missing.join('; ')}.`;
     };
     if (which) which.addEventListener('change', draw);
     whenNear(holder, draw);

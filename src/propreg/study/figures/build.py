@@ -1,19 +1,21 @@
 """Figures by name."""
 
-from propreg.study.errors import UsageError, unknown
-from propreg.study.figures.clouds import clouds
+from dataclasses import replace
+
+from propreg.store.errors import UsageError, unknown
+from propreg.store.results import Results
 from propreg.study.figures.depth import depth
-from propreg.study.figures.forest import forest
 from propreg.study.figures.mask import mask
 from propreg.study.figures.overview import overview
 from propreg.study.figures.parts import Figure
 from propreg.study.figures.strength import strength
+from propreg.study.figures.table1_gains import table1_gains
 from propreg.study.figures.training_nodes import training_nodes
-from propreg.study.results import Results
-from propreg.study.tsne_record import TsneRecord
+from propreg.study.figures.tsne import tsne as tsne_figure
+from propreg.study.figures.tsne_record import TsneRecord
 
 _FROM_RUNS = {
-    "table1": forest,
+    "table1": table1_gains,
     "fig-training-nodes": training_nodes,
     "fig-mask": mask,
     "fig-strength": strength,
@@ -22,7 +24,7 @@ _FROM_RUNS = {
 
 
 def figure_names() -> list[str]:
-    """The figures there are.
+    """The names of all figures.
 
     Example:
         >>> figure_names()
@@ -36,19 +38,22 @@ def figure_data(name: str, results: Results, *, dataset: str | None = None, tsne
 
     Args:
         name: One of :func:`figure_names`.
-        results: The runs, see :func:`propreg.study.results.load_results`.
-        dataset: For ``fig-depth``: the dataset, or ``"all"``; Cora where none is named.
-        tsne: For ``fig-tsne``: the record of outputs, see :func:`propreg.study.tsne_record.read_tsne`.
+        results: The runs, see :func:`propreg.store.results.load_results`.
+        dataset: For ``fig-depth``: the dataset, or ``"all"``; Cora by default.
+        tsne: For ``fig-tsne``: the record of outputs, see :func:`propreg.study.figures.tsne_record.read_tsne`.
 
     Raises:
-        StudyError: If there is no figure, or no dataset in it, of this name; the message lists the known ones.
+        StudyError: If the figure or its dataset is unknown; the message lists the known ones.
     """
     if name not in figure_names():
         raise unknown("figure", name, figure_names())
     if dataset is not None and name != "fig-depth":
-        raise UsageError(f"Only fig-depth takes a dataset, but {dataset!r} came with {name}: leave it out.")
+        raise UsageError(f"Only fig-depth takes a dataset, got {dataset!r} with {name}: leave it out.")
     if name == "fig-depth":
-        return depth(results, dataset)
-    if name == "fig-tsne":
-        return clouds(results, tsne)
-    return _FROM_RUNS[name](results)
+        made = depth(results, dataset)
+    elif name == "fig-tsne":
+        made = tsne_figure(results, tsne)
+    else:
+        made = _FROM_RUNS[name](results)
+    # A finding is about the complete record, not about a part of it.
+    return replace(made, finding="") if made.missing else made

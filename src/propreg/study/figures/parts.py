@@ -1,33 +1,35 @@
-"""What a figure is made of, as plain data: panels with series and levels, and words computed from the same numbers.
+"""The parts of a figure, as plain data: panels with series and levels, listings of numbers, and the caption.
 
-Nothing here draws. :mod:`propreg.study.figures.draw` makes pictures of it, and a page can draw it from :meth:`as_dict`.
-Coordinates are rounded to nine digits, so that the last bit of a machine's arithmetic does not show.
+:mod:`.drawing.sheet` draws it with Matplotlib, a page can draw it from :meth:`Figure.as_dict`. Coordinates are rounded
+to nine digits, so that the last bit of a machine's arithmetic does not show.
 """
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from propreg.study.tables.text import Listing
+
 Value = float | None
-"""A number, or None where runs are missing: a line is broken there."""
+"""A number, or None where runs are missing: lines break there."""
 
 Kind = Literal["line", "points", "cloud"]
 
 
 @dataclass(frozen=True)
 class Series:
-    """One thing that is followed through a panel.
+    """One quantity that is followed through a panel.
 
     Args:
-        key: What it is, the same in all figures, for colours: a method's name (``"preg-reference"``), a model's
-            (``"gcn"``), a class (``"class-0"``), with ``"paper:"`` in front for the paper's own numbers.
-        label: The same in words, for the legend.
-        x, y: The places, one for each value of what is varied. A value is there only where all its runs are.
-        low, high: The 95 % interval of ``y``, as in :mod:`propreg.statistics`; empty where there is none.
-        x_low, x_high: That of ``x``, where ``x`` is measured too.
-        runs: Recorded runs behind each place, of ``of`` that the experiment asks for.
-        notes: A word for each place, for example ``"μ = 0.3"``; empty where ``x`` says it all.
+        key: Its name, the same in all figures, for colors: a method's (``"preg-reference"``), a model's (``"gcn"``), a
+            class (``"class-0"``), with ``"paper:"`` in front for the paper's own numbers.
+        label: Its name in the legend.
+        x, y: The points, one for each value of what is varied; None where runs are missing.
+        low, high: The 95 % interval of ``y``, as in :mod:`propreg.statistics`; empty if there is none.
+        x_low, x_high: That of ``x``, if ``x`` is measured too.
+        runs: Recorded runs behind each point, of ``of`` in the experiment.
+        notes: A label for each point, for example ``"μ = 0.3"``; empty if ``x`` is enough.
         kind: ``"line"``: mean with a band; ``"points"``: means with bars, not connected; ``"cloud"``: bare dots.
-        missing: What is not recorded, in words; empty where all is there.
+        missing: How many runs are recorded; empty if all are.
     """
 
     key: str
@@ -52,7 +54,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Level:
-    """A reference line across a panel: a value with the words for it, ours or the paper's.
+    """A labeled reference line across a panel, ours or the paper's.
 
     ``axis`` is the axis that the value is read on: ``"y"`` is a horizontal line, ``"x"`` a vertical one.
     """
@@ -72,17 +74,17 @@ class Panel:
 
     Args:
         title: Its heading.
-        x_label, y_label: What the axes show.
+        x_label, y_label: The labels of the axes.
         series, levels: What is drawn.
         x_scale: ``"linear"`` or ``"log"``.
-        x_ticks: Where the axis is labelled, empty where any even choice will do.
-        y_names: Names of the places 0, 1, 2 … on the y axis, from top to bottom, where it has no scale.
-        x_view, y_view: The part of the axis that is shown, None for all. Values below ``y_view`` belong to the lower
-            edge, with a mark that says that they lie outside.
-        joined: Whether the two points of a row belong together, before and after.
-        notes: Short lines beside its heading, or under the picture where they are long.
-        table: Rows of words in place of axes, the first of them the head; a place's second line is small print.
-        empty: In words, why there is nothing to see; empty where there is something.
+        x_ticks: Where the axis is labeled; empty for an even choice.
+        y_names: Names of the rows 0, 1, 2 … of a y axis without a scale, from top to bottom.
+        x_view, y_view: The part of the axis that is shown, None for all. Values below ``y_view`` are drawn at the lower
+            edge, with a mark for being outside.
+        joined: Whether the two points of a row are connected, before and after.
+        notes: Short lines beside its heading, or under the picture if they are long.
+        table: Rows of text in place of axes, the first of them the head; a cell's second line is small print.
+        empty: Why the panel is empty; empty if it is not.
     """
 
     title: str
@@ -109,13 +111,14 @@ class Figure:
         name: As the command knows it.
         title: Its heading.
         about: What is drawn.
-        marks: How to read lines, bands and dots, and how many runs a mean is of; stands under the picture.
-        claim: What the paper says of it, in our words; empty where it says nothing.
-        found: What our numbers say of that, sentence by sentence, computed from them.
-        missing: What is not recorded, a line each; empty where all is there.
+        marks: How to read lines, bands and dots, and how many runs a mean is of; printed under the picture.
+        claim: What the paper says of it, in our words; empty if it says nothing.
+        finding: What the project's complete record shows, written by hand; a test holds it against the record.
+        missing: What is not recorded, a line each; empty if nothing is missing.
         panels: In reading order.
-        columns: How many panels stand side by side.
+        columns: How many panels are side by side.
         share_y: Whether the panels of a row show the same part of the y axis.
+        listings: The numbers behind the claim.
     """
 
     name: str
@@ -123,21 +126,22 @@ class Figure:
     about: str
     marks: str
     claim: str
-    found: tuple[str, ...]
+    finding: str
     missing: tuple[str, ...]
     panels: tuple[Panel, ...] = field(default=())
     columns: int = 1
     share_y: bool = False
+    listings: tuple[Listing, ...] = ()
 
     @property
     def caption(self) -> str:
-        """All the words, as one paragraph."""
-        said = [f"The paper: {self.claim}"] if self.claim else []
-        lacking = [f"Missing: {'; '.join(self.missing)}."] if self.missing else []
-        return " ".join(text for text in (self.about, self.marks, *said, *self.found, *lacking) if text)
+        """All the text, as one paragraph."""
+        claims = [("The paper: ", self.claim), ("The project's record: ", self.finding)]
+        missing = f"Missing: {'; '.join(self.missing)}." if self.missing else ""
+        return " ".join(text for text in (self.about, self.marks, *(a + b for a, b in claims if b), missing) if text)
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, as what JSON knows, with the caption."""
+        """Everything as JSON values, with the caption."""
         return asdict(self) | {"caption": self.caption}
 
 

@@ -1,30 +1,33 @@
 """Figure 2c: P-reg and the forms of the Laplacian against μ, for GCN and GAT on Cora, and who is ahead."""
 
-from propreg.statistics import paired, summarise
-from propreg.study.experiment import Experiment, Line, load_experiment
-from propreg.study.figures import words
-from propreg.study.figures.measured import (
+from propreg.names import model_title
+from propreg.statistics import Difference, paired, summarize
+from propreg.store.results import Results
+from propreg.study.figures.curves import (
     Picked,
-    Place,
-    all_lacking,
-    behind,
+    Point,
     count,
+    difference_phrase,
     gain,
-    lacking,
     lines_of,
+    method_label,
+    missing_phrase,
+    missing_phrases,
     per_cell,
+    percent,
     picked,
-    said,
+    runs_phrase,
     series,
+    strengths_phrase,
     test_runs,
     the_line,
     view_from,
 )
 from propreg.study.figures.parts import Figure, Level, Panel, Series, number
-from propreg.study.paper import paper_number
-from propreg.study.presets import named_grid
-from propreg.study.results import Results
-from propreg.study.telling import told
+from propreg.study.spec.experiment import Experiment, load_experiment
+from propreg.study.spec.paper import paper_number
+from propreg.study.spec.presets import named_grid
+from propreg.study.tables.text import Listing
 
 PREG = ("preg-reference", "preg-paper")
 LAPLACIAN = ("laplacian-mean", "laplacian-sum", "laplacian-official")
@@ -32,34 +35,42 @@ DISPUTED = 0.45
 """The μ at which a user of the official code measured the Laplacian ahead of P-reg, for GAT on Cora."""
 BELOW = 4.0
 """Points below the plain model that are still shown: a Laplacian that is too strong ends at chance."""
+FINDING = (
+    "With μ picked on validation P-reg adds 2.6 to 2.9 points to GCN and GAT, and no form of the Laplacian makes a "
+    f"significant difference. At μ = {DISPUTED:g} P-reg is 4.5 points or more ahead of every form."
+)
 
 
 def strength(results: Results) -> Figure:
     """The figure, from recorded runs."""
     experiment = load_experiment("fig-strength")
     models = list(dict.fromkeys(line.model for line in experiment.lines))
-    panels = [panel for model in models for panel in _panels(experiment, results, model)]
     methods = ("plain", *PREG, *LAPLACIAN)
+    shown = {m: {method_label(name): lines_of(experiment, model=m, method=name) for name in methods} for m in models}
+    rows = [row for model in models for row in _rows(experiment, results, model)]
+    head = (
+        *("", "μ", "points (95 % interval)", "verdict", "worse than plain at", "P-reg ahead, own μ"),
+        f"P-reg ahead, μ = {DISPUTED:g}",
+    )
+    title = (
+        "μ picked on validation and its difference to the plain model; at how many μ of the paper's range a method is "
+        f"significantly worse; {method_label(PREG[0])} minus each form of the Laplacian"
+    )
     return Figure(
         "fig-strength",
         experiment.title,
         "Test accuracy on Cora against the strength μ, on the left over the range that the paper shows, on the right "
         "the Laplacian over its own range, which is logarithmic: as a mean over edges, as the paper's sum, and as "
         "2 · (mean distance)², the official code's.",
-        f"Line and band: mean of {behind(experiment.lines[0])} and its 95 % interval; lines "
-        "begin at the plain model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis.",
+        f"Line and band: mean of {runs_phrase(experiment.lines[0])} and its 95 % interval; lines begin at the plain "
+        "model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis.",
         "P-reg improves GCN and GAT, the Laplacian does not and even harms. A user of the official code measured the "
         f"Laplacian ahead for GAT at μ = {DISPUTED:g}; the authors' own repetition agreed with the paper.",
-        said(sentence for model in models for sentence in _found(experiment, results, model)),
-        all_lacking(
-            results,
-            {
-                words.model(m): {words.method(name): lines_of(experiment, model=m, method=name) for name in methods}
-                for m in models
-            },
-        ),
-        tuple(panels),
+        FINDING,
+        missing_phrases(results, {model_title(m): lines for m, lines in shown.items()}),
+        tuple(panel for model in models for panel in _panels(experiment, results, model)),
         columns=2,
+        listings=(Listing(title, head, tuple(rows)),) if rows else (),
     )
 
 
@@ -72,14 +83,13 @@ def _panels(experiment: Experiment, results: Results, model: str) -> list[Panel]
     ours, paper = _levels(experiment, results, model), _paper(model)
     levels_at = [each.value for each in (*ours, *paper)]
     view = None if base is None else view_from(float(base.mean()) - BELOW, (*left, *right), levels_at)
-    name = words.model(model)
+    name = model_title(model)
     made = []
-    for title, drawn, scale, levels in (
-        (f"{name}: the paper's range", left, "linear", ours[:1] + paper),
-        (f"{name}: the Laplacian's own range", right, "log", ours),
+    for title, drawn, linear, levels in (
+        (f"{name}: the paper's range", left, True, ours[:1] + paper),
+        (f"{name}: the Laplacian's own range", right, False, ours),
     ):
-        nothing = all(each.empty for each in drawn)
-        said_so = lacking(name, results, [line for each in drawn for line in _lines(experiment, model, each.key)])
+        lines = [line for each in drawn for line in lines_of(experiment, model=model, method=each.key)]
         made.append(
             Panel(
                 title,
@@ -87,18 +97,14 @@ def _panels(experiment: Experiment, results: Results, model: str) -> list[Panel]
                 "test accuracy in %",
                 tuple(drawn),
                 tuple(levels),
-                x_scale="log" if scale == "log" else "linear",
-                x_view=(0.0, 1.0) if scale == "linear" else None,
+                x_scale="linear" if linear else "log",
+                x_view=(0.0, 1.0) if linear else None,
                 y_view=view,
-                notes=tuple(text for each in drawn if scale == "linear" and (text := _below(each, view))),
-                empty=said_so if nothing else "",
+                notes=tuple(text for each in drawn if linear and (text := _below(each, view))),
+                empty=missing_phrase(name, results, lines) if all(each.empty for each in drawn) else "",
             )
         )
     return made
-
-
-def _lines(experiment: Experiment, model: str, method: str) -> list[Line]:
-    return lines_of(experiment, model=model, method=method)
 
 
 def _series(experiment: Experiment, results: Results, model: str, method: str, only: set[float] | None) -> Series:
@@ -106,26 +112,27 @@ def _series(experiment: Experiment, results: Results, model: str, method: str, o
     cells = [cell for cell in line.cells if only is None or cell.strength in only]
     if only is not None:
         cells.insert(0, line.cells[0].plain)  # μ = 0, which a logarithmic axis does not have
-    places = [Place(c.strength, test_runs(results, line, c), count(results, line, c)) for c in cells]
-    if all(place.values is None for place in places[1:]):
-        places = places[1:]
-    return series(method, words.method(method), places, per_cell(line), lacking(words.method(method), results, [line]))
+    points = [Point(c.strength, test_runs(results, line, c), count(results, line, c)) for c in cells]
+    if all(point.values is None for point in points[1:]):
+        points = points[1:]
+    label = method_label(method)
+    return series(method, label, points, per_cell(line), missing_phrase(label, results, [line]))
 
 
 def _levels(experiment: Experiment, results: Results, model: str) -> list[Level]:
-    """The plain model, and P-reg where its μ is picked on validation."""
+    """The plain model, and P-reg with its μ picked on validation."""
     plain = the_line(experiment, model=model, method="plain")
     base = test_runs(results, plain, plain.cells[0])
-    out = [] if base is None else [_level("plain", f"plain {words.model(model)}", Picked(0.0, base, plain))]
+    out = [] if base is None else [_level("plain", f"plain {model_title(model)}", Picked(0.0, base, plain))]
     for name in PREG:
         chosen = picked(results, the_line(experiment, model=model, method=name))
         if chosen is not None:
-            out.append(_level(name, f"{words.method(name)}, μ = {chosen.strength:g}", chosen))
+            out.append(_level(name, f"{method_label(name)}, μ = {chosen.strength:g}", chosen))
     return out
 
 
 def _level(key: str, label: str, chosen: Picked) -> Level:
-    found = summarise(chosen.test)
+    found = summarize(chosen.test)
     return Level(key, label, float(f"{found.mean:.9g}"), number(found.low), number(found.high))
 
 
@@ -142,65 +149,52 @@ def _paper(model: str) -> list[Level]:
     return found
 
 
-def _found(experiment: Experiment, results: Results, model: str) -> list[str]:
-    name = words.model(model)
-    chosen = {each: picked(results, the_line(experiment, model=model, method=each)) for each in (*PREG, *LAPLACIAN)}
-    out = []
-    for method, mine in chosen.items():
-        added = gain(results, mine)
-        if mine is not None and added is not None:
-            claimed = (told(added) == "better") == (method in PREG)
-            out.append(
-                f"{name} + {words.method(method)}, μ = {mine.strength:g} picked on validation: {words.points(added)} "
-                f"to the plain model, {words.agrees(claimed)}."
-            )
-    out += [f"{name} + {text}." for panel in _panels(experiment, results, model)[:1] for text in panel.notes]
-    out += [sentence for method in chosen for sentence in _harm(experiment, results, model, method)]
-    for form in LAPLACIAN:
-        out += _ahead(experiment, results, model, form, chosen)
-    return out
-
-
 def _below(series: Series, view: tuple[float, float] | None) -> str:
-    """Where a series leaves the picture at the bottom, and how far it falls; empty where it stays."""
-    places = [(x, y) for x, y in zip(series.x, series.y, strict=True) if x is not None and y is not None]
-    out = [(x, y) for x, y in places if view is not None and y < view[0]]
+    """Where a series leaves the picture at the bottom, and its lowest value; empty if it stays."""
+    known = [(x, y) for x, y in zip(series.x, series.y, strict=True) if x is not None and y is not None]
+    out = [(x, y) for x, y in known if view is not None and y < view[0]]
     if not out:
         return ""
-    lowest = min(out, key=lambda place: place[1])
-    text = f"{series.label} falls to {words.percent(lowest[1])} at μ = {lowest[0]:g}"
-    edge = words.strengths([x for x, _ in out])
-    return text if len(out) == 1 else f"{text} and lies below the axis (▾) at {edge}"
+    mu, lowest = min(out, key=lambda point: point[1])
+    text = f"{series.label} falls to {percent(lowest)} at μ = {mu:g}"
+    return text if len(out) == 1 else f"{text} and lies below the axis (▾) at {strengths_phrase([x for x, _ in out])}"
 
 
-def _harm(experiment: Experiment, results: Results, model: str, form: str) -> list[str]:
-    """On which part of the paper's range a method lies below the plain model."""
-    line = the_line(experiment, model=model, method=form)
+def _rows(experiment: Experiment, results: Results, model: str) -> list[tuple[str, ...]]:
+    """The numbers of each method whose grid is complete."""
+    rows = []
+    for method in (*PREG, *LAPLACIAN):
+        mine = picked(results, the_line(experiment, model=model, method=method))
+        added = gain(results, mine)
+        if mine is not None and added is not None:
+            label = f"{model_title(model)} + {method_label(method)}"
+            ahead = ["", ""] if method in PREG else [*map(_phrase, _ahead(experiment, results, model, method, mine))]
+            worse = _worse(experiment, results, model, method)
+            rows.append((label, f"{mine.strength:g}", difference_phrase(added), added.verdict, worse, *ahead))
+    return rows
+
+
+def _phrase(found: Difference | None) -> str:
+    return "" if found is None else difference_phrase(found)
+
+
+def _worse(experiment: Experiment, results: Results, model: str, method: str) -> str:
+    """At how many μ of the paper's range a method is significantly worse than the plain model."""
+    line = the_line(experiment, model=model, method=method)
     plain = test_runs(results, line, line.cells[0].plain)
-    common = [cell for cell in line.cells if cell.strength in set(named_grid("preg"))]
-    found = [(cell.strength, test_runs(results, line, cell)) for cell in common]
-    known = [(mu, runs) for mu, runs in found if runs is not None]
+    found = [test_runs(results, line, cell) for cell in line.cells if cell.strength in set(named_grid("preg"))]
+    known = [runs for runs in found if runs is not None]
     if plain is None or len(known) < len(found):
-        return []
-    worse = [mu for mu, runs in known if told(paired(runs, plain)) == "worse"]
-    where = f" ({words.strengths(worse)})" if worse else ""
-    return [
-        f"{words.model(model)} + {words.method(form)} over the paper's range: surely worse than the plain model at "
-        f"{len(worse)} of {len(known)} values of μ{where}."
-    ]
+        return ""
+    return f"{sum(paired(runs, plain).verdict == 'worse' for runs in known)} of {len(known)}"
 
 
 def _ahead(
-    experiment: Experiment, results: Results, model: str, form: str, chosen: dict[str, Picked | None]
-) -> list[str]:
-    """P-reg against a form of the Laplacian, each at its own μ, and both at the disputed one."""
-    preg, lap = the_line(experiment, model=model, method=PREG[0]), the_line(experiment, model=model, method=form)
-    mine, other = chosen[PREG[0]], chosen[form]
-    parts = []
-    if mine is not None and other is not None:
-        parts.append(f"each at its own μ {words.points(paired(mine.test, other.test))}")
-    at = [test_runs(results, line, cell) for line in (preg, lap) for cell in line.cells if cell.strength == DISPUTED]
-    if len(at) == 2 and at[0] is not None and at[1] is not None:
-        parts.append(f"both at μ = {DISPUTED:g} {words.points(paired(at[0], at[1]))}")
-    label = f"{words.model(model)}: {words.method(PREG[0])} less {words.method(form)}"
-    return [f"{label}: {', '.join(parts)}."] if parts else []
+    experiment: Experiment, results: Results, model: str, form: str, other: Picked
+) -> tuple[Difference | None, Difference | None]:
+    """P-reg minus a form of the Laplacian: each at its own μ, and both at the disputed one."""
+    preg, laplacian = (the_line(experiment, model=model, method=name) for name in (PREG[0], form))
+    mine = picked(results, preg)
+    at = [test_runs(results, x, cell) for x in (preg, laplacian) for cell in x.cells if cell.strength == DISPUTED]
+    both = [runs for runs in at if runs is not None]
+    return None if mine is None else paired(mine.test, other.test), paired(*both) if len(both) == 2 else None

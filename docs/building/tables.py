@@ -1,0 +1,302 @@
+"""The tables of the pages, each computed from the record. What is not recorded is a dash."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from building.record import FORMS, MODELS, OFFICIAL_FORM, PAPER_FORM, RESULTS, ROOT, Curve, curves, published, signed
+from building.record import training_curves as by_training_nodes
+from propreg.names import DATASETS, method_title, model_title
+from propreg.store.results import Results
+from propreg.study.spec.experiment import load_experiment
+from propreg.study.spec.paper import paper_number
+from propreg.study.tables.ablation import listings
+from propreg.study.tables.rows import Row, decimals, mean_std, table_rows
+
+EXPERIMENTS = {"table1": "Table 1", "table-standard-gcn-gat": "Table 2", "table-phi": "Appendix F"}
+ENGINE = (("GCN", "Cora"), ("GCN", "Photo"), ("GCN", "CS"), ("GCN", "Physics"), ("GAT", "Cora"), ("GAT", "Physics"))
+SIZES = (35, 70, 140, 300, 1200)
+Records = dict[tuple[str, str], dict[str, Any]]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table.
+
+    Example:
+        >>> table(["a", "b"], [["1", "2"]]).splitlines()
+        ['| a | b |', '| --- | --- |', '| 1 | 2 |']
+    """
+    return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
+
+
+# README: Table 1, and the benchmarks.
+
+
+def accuracies(results: Results) -> str:
+    """Plain, P-reg in both forms, and the paper's numbers, for each model and dataset of Table 1."""
+    rows = {
+        (r.model, r.dataset, r.method, r.preset): r
+        for r in table_rows(load_experiment("table1"), results)
+        if r.selection != "test"
+    }
+    kinds = (("", "plain", ""), (" + P-reg", "preg", "paper"), (" + P-reg, official code", "preg", "reference"))
+    body = []
+    for model, title in MODELS.items():
+        mine = [[rows.get((model, name, method, preset)) for name in DATASETS] for _, method, preset in kinds]
+        body += [[title + kind[0], *map(_ours, row)] for kind, row in zip(kinds, mine, strict=True)]
+        body.append(["*the paper*", *(f"*{_theirs(row)}*" for row in mine[-1])])
+    return table(["", *DATASETS.values()], body)
+
+
+def _ours(row: Row | None) -> str:
+    return "–" if row is None or row.mean is None else f"{row.mean:.1f} ± {row.std:.1f}"
+
+
+def _theirs(row: Row | None) -> str:
+    return "–" if row is None or row.paper_mean is None else f"{row.paper_mean:.1f} ± {row.paper_std:.1f}"
+
+
+def benchmark(name: str) -> tuple[str, Records] | None:
+    """The machine and the measurements of a recorded benchmark."""
+    path = RESULTS / "benchmarks" / f"{name}.json"
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return found["machine"], {(r["case"], r["metric"]): r for r in found["records"]}
+
+
+def engine(_: Results) -> str:
+    """Epochs of the serial loop and of the engine, on each machine that was measured."""
+    body = []
+    for name in ("engine-h200", "engine-cpu"):
+        if (found := benchmark(name)) is None:
+            continue
+        machine, records = found
+        cases = [f"{model}+P-reg {dataset.lower()}" for model, dataset in ENGINE]
+        fastest = [_fastest(records, case) for case in cases]
+        serial, least = (
+            [records.get((case, metric)) for case in cases] for metric in ("serial epoch", "limit by memory bandwidth")
+        )
+        body += [
+            [f"{machine}: serial epoch", *map(_time, serial)],
+            ["… engine, per run", *map(_time, fastest)],
+            ["… speedup", *map(_ratio, fastest)],
+            ["… memory-bandwidth limit", *map(_time, least)],
+        ]
+    return table(["", *(", ".join(each) for each in ENGINE)], body)
+
+
+def term(_: Results) -> str:
+    """The regularizer against the official way and against two bare products."""
+    head = ["graph", "machine", "speedup over official", "time / two bare products", "peak memory, official / ours"]
+    metrics = ("speed-up", "time over bare products", "peak memory saved")
+    body = []
+    for name in ("regularizer-cpu", "regularizer-h200"):
+        machine, records = benchmark(name) or ("", {})
+        body += [
+            [case, machine, *(_ratio(records.get((case, metric))) for metric in metrics)]
+            for case in dict.fromkeys(case for case, _ in records)
+        ]
+    return table(head, body)
+
+
+def _fastest(records: Records, case: str) -> dict[str, Any] | None:
+    mine = [r for (name, metric), r in records.items() if name == case and metric.startswith("engine, per replica")]
+    return min(mine, key=lambda r: float(r["value"])) if mine else None
+
+
+def _time(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return "–"
+    value, unit = record["value"], record["unit"]
+    if value >= 1000:
+        value, unit = value / 1000, {"ms": "s", "µs": "ms"}[unit]
+    return f"{value:.3g} {unit}"
+
+
+def _ratio(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return "–"
+    ratio = float(f"{record['ratio']:.3g}")
+    return f"{ratio:,.0f}×" if ratio >= 100 else f"{ratio:g}×"
+
+
+# Choosing μ.
+
+
+def picked(results: Results) -> str:
+    """μ picked on validation and its gain, by dataset and model."""
+    return _by_place(results, lambda c: f"{c.picked.mu:g} ({signed(c.picked.gain)})")
+
+
+def helping(results: Results) -> str:
+    """The strengths that help, by dataset and model."""
+    return _by_place(results, _range)
+
+
+def _by_place(results: Results, cell: Callable[[Curve], str]) -> str:
+    found = {(c.line.dataset, c.line.model): cell(c) for c in curves("table1", OFFICIAL_FORM, results)}
+    rows = [[title, *(found.get((name, model), "–") for model in MODELS)] for name, title in DATASETS.items()]
+    return table(["dataset", *MODELS.values()], rows)
+
+
+def _range(found: Curve) -> str:
+    helps = [point.mu for point in found.helping]
+    if not helps:
+        return "none"
+    between = [point.mu for point in found.points if helps[0] <= point.mu <= helps[-1]]
+    gaps = "" if between == helps else ", with gaps"
+    return f"{helps[0]:g} … {helps[-1]:g}{gaps}" if len(helps) > 1 else f"{helps[0]:g}"
+
+
+def few_labels(results: Results) -> str:
+    """GCN on Cora in the paper form: the gain by number of training nodes and μ."""
+    found = by_training_nodes(results, PAPER_FORM)
+    strengths = [point.mu for point in found[SIZES[0]].points] if SIZES[0] in found else []
+    rows = [
+        [f"μ = {mu:g}", *(signed(found[size].points[i].gain) if size in found else "–" for size in SIZES)]
+        for i, mu in enumerate(strengths)
+    ]
+    plain = [f"{found[size].points[0].plain_val:.1f}" if size in found else "–" for size in SIZES]
+    best = [f"{found[size].picked.val:.1f}" if size in found else "–" for size in SIZES]
+    head = ["training nodes", *(f"{size:,}" for size in SIZES)]
+    return table(head, [*rows, ["validation, plain", *plain], ["validation, best μ above 0", *best]])
+
+
+# Paper form or official-code form.
+
+
+def both_forms(experiment: str, results: Results) -> dict[tuple[str, str], tuple[Curve, Curve]]:
+    """The curves of both forms by dataset and model, the official code's first, where both are recorded."""
+    first, second = ({(c.line.dataset, c.line.model): c for c in curves(experiment, n, results)} for n in FORMS)
+    return {at: (each, second[at]) for at, each in first.items() if at in second}
+
+
+def forms(results: Results) -> str:
+    """What each form gains, and the difference between them."""
+    rows = []
+    for experiment, split in (("table1", "random splits"), ("table-standard-gcn-gat", "public split")):
+        for (dataset, model), pair in both_forms(experiment, results).items():
+            official, paper = (c.picked for c in pair)
+            cells = [f"{signed(p.gain)} (μ = {p.mu:g})" for p in (paper, official)]
+            rows.append([f"{MODELS[model]}, {DATASETS[dataset]}, {split}", *cells, signed(paper.test - official.test)])
+    return table(["where", "paper form", "official-code form", "paper − official code"], rows)
+
+
+def ablation(results: Results, which: int) -> str:
+    """The changes of the formula (0) or of the training (1), as ``propreg table ablation`` lists them."""
+    experiment = load_experiment("ablation")
+    found = listings(experiment, experiment.lines, results)
+    return table(found[which].head, found[which].rows) if found else "–"
+
+
+# The study: our numbers and the paper's.
+
+
+def differing(results: Results) -> list[tuple[str, Row, Row | None]]:
+    """Where the verdict is higher or lower: the table, the row picked on validation, and the best on test."""
+    found, seen = [], set()
+    for experiment in EXPERIMENTS:
+        rows = table_rows(load_experiment(experiment), results)
+        best = {_place(row): row for row in rows if row.selection == "test"}
+        for row in rows:
+            known = (*_place(row), row.paper_mean)
+            if row.selection == "test" or row.verdict not in ("higher", "lower") or known in seen:
+                continue
+            seen.add(known)  # Appendix F prints numbers of Table 1 again
+            found.append((experiment, row, best.get(_place(row))))
+    return found
+
+
+def _place(row: Row) -> tuple[str, str, str, str]:
+    return row.model, row.dataset, row.method, row.preset
+
+
+def disagreements(results: Results) -> str:
+    """The same as a table."""
+    rows = []
+    for experiment, row, best in differing(results):
+        name = f"{model_title(row.model)} + {method_title(row.method, row.preset)}"
+        where = f"{EXPERIMENTS[experiment]}: {name}, {DATASETS[row.dataset]}"
+        ours, theirs = mean_std(row.mean, row.std), mean_std(row.paper_mean, row.paper_std)
+        rows.append([where, ours, "" if best is None else decimals(best.mean), theirs, row.verdict])
+    return table(["where", "ours", "ours, best on test", "the paper", "verdict"], rows)
+
+
+def choices_of_mu(results: Results) -> str:
+    """P-reg in Table 1 with μ chosen in three ways, and the paper's number."""
+    rows = []
+    for c in sorted(curves("table1", OFFICIAL_FORM, results), key=lambda c: list(MODELS).index(c.line.model)):
+        theirs = paper_number("table1", c.line.model, OFFICIAL_FORM, "preg", c.line.dataset)
+        if theirs is not None:
+            ways = (c.picked, c.best_on_test, published(c, results))
+            cells = ["–" if p is None else f"{decimals(p.test)} ({p.mu:g})" for p in ways]
+            rows.append([f"{MODELS[c.line.model]}, {DATASETS[c.line.dataset]}", *cells, decimals(theirs[0])])
+    return table(["P-reg with", "picked on validation", "best on test", "at the published μ", "the paper"], rows)
+
+
+# Pages that quote other files and the library.
+
+
+def citation(_: Results) -> str:
+    """CITATION.cff."""
+    return f"```yaml\n{(ROOT / 'CITATION.cff').read_text(encoding='utf-8').strip()}\n```"
+
+
+def one_node(_: Results) -> str:
+    """What each φ makes of the node in the picture."""
+    from figures import one_node as node
+
+    formulas = {
+        "squared_error": r"$\frac12 \lVert (\hat A Z)_i - z_i \rVert^2$",
+        "kl": r"$\sum_c P_{ic} \log (P_{ic} / Q_{ic})$",
+        "cross_entropy": r"$-\sum_c P_{ic} \log Q_{ic}$",
+    }
+    values: Mapping[str, float] = node.data().values
+    return table(
+        ["`phi=`", "formula", "here"], [[f'`"{phi}"`', text, f"{values[phi]:.2f}"] for phi, text in formulas.items()]
+    )
+
+
+def commands(_: Results) -> str:
+    """The reference of the command line."""
+    from building.commands import reference
+
+    return reference()
+
+
+def exit_codes(_: Results) -> str:
+    """The exit codes."""
+    from building.commands import exit_codes as codes
+
+    return codes()
+
+
+TABLES: dict[str, Callable[[Results], str]] = {
+    "accuracies": accuracies,
+    "engine": engine,
+    "term": term,
+    "picked": picked,
+    "helping": helping,
+    "few labels": few_labels,
+    "forms": forms,
+    "formula changes": lambda results: ablation(results, 0),
+    "training changes": lambda results: ablation(results, 1),
+    "disagreements": disagreements,
+    "choices of μ": choices_of_mu,
+    "citation": citation,
+    "one node": one_node,
+    "commands": commands,
+    "exit codes": exit_codes,
+}
+
+
+@cache
+def region(name: str, results: Results) -> str:
+    """The Markdown of a region."""
+    if name.startswith("api "):
+        from building.reference import entry
+
+        return entry(name)
+    return TABLES[name](results)

@@ -1,1 +1,0 @@
-"""What ``propreg doctor`` looks at. Nothing here imports torch, PyG or NumPy, or starts CUDA, in this process."""

@@ -1,0 +1,1 @@
+"""Graph attention without materialized messages."""

@@ -1,0 +1,1 @@
+"""Dense and dropped linear layers."""

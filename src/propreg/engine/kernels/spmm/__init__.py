@@ -1,0 +1,1 @@
+"""Sparse products for a batch of replicas."""

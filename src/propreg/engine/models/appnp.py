@@ -1,0 +1,85 @@
+"""APPNP: a two-layer MLP, then K steps of personalized PageRank, z ← (1 − α) Â z + α h."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from propreg.engine.models.architecture import (
+    ON_WEIGHTED_EDGES,
+    Architecture,
+    Layer,
+    check_two_layers,
+    count_activations,
+)
+from propreg.engine.models.gcn_mlp import Layers, export_mlp
+from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.spec import Model, Sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from propreg.engine.ops import Features, Masks, Matrix
+    from propreg.engine.tasks.node import Problem
+
+
+class Appnp(Network):
+    """The logits of an MLP, propagated."""
+
+    def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix) -> None:
+        self.spec, self.adjacency = spec, adjacency
+        self.mlp = Layers(spec, features, classes, None)
+
+    def weights(self) -> dict[str, Weight]:
+        """Those of the MLP."""
+        return self.mlp.weights()
+
+    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
+        """X W."""
+        return self.mlp.first(p, masks)
+
+    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
+        """relu(X W + b), from X W."""
+        return self.mlp.begin_from(p, xw)
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """The first layer, where its input is not dropped."""
+        return self.mlp.begin(p)
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
+        """Logits [R, N, C]."""
+        start = self.mlp.finish(p, begun, draw)
+        z, teleport = start, self.spec.teleport
+        for _ in range(self.spec.steps):
+            z = (1 - teleport) * self.adjacency(z) + teleport * start
+        return z
+
+
+def build(problem: Problem, model: Model) -> Appnp:
+    """On the graph with self-loops, symmetrically normalized."""
+    return Appnp(model, problem.features, problem.num_classes, problem.adjacency("sym", True))
+
+
+def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
+    """Linear layers and PyG's ``APPNP``."""
+    from torch_geometric import nn
+
+    mlp = export_mlp(model, features, classes, dropout)
+    return [*mlp, Layer(nn.APPNP(model.steps, model.teleport), ON_WEIGHTED_EDGES)]
+
+
+def count_kept(model: Model, sizes: Sizes, passes: int) -> int:
+    """Those of the MLP, and two slabs of logits: a step is linear, so that its backward pass needs none of them."""
+    return count_activations(model, sizes, passes) + 2 * sizes.nodes * sizes.classes
+
+
+APPNP = Architecture(
+    "appnp",
+    "APPNP",
+    build=build,
+    export=export,
+    streams=("hidden", "layers", "steps", "teleport"),
+    settings=("steps", "teleport"),
+    defaults={"input_dropout": 0.5},
+    check=check_two_layers,
+    activations=count_kept,
+)

@@ -1,0 +1,135 @@
+"""What training needs of a network. Every tensor begins with the replica axis [R, …].
+
+A forward pass has two parts. :meth:`Network.begin` is the part that no dropout touches: it is the same for every
+training pass and for the evaluation, so it is computed once per epoch. :meth:`Network.finish` is the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from propreg.engine.ops.dropout import Masks
+    from propreg.engine.spec import Model, Replica
+    from propreg.engine.tasks.node import Problem
+
+Parameters: TypeAlias = "dict[str, Tensor]"
+
+
+class Draw(Protocol):
+    """Gives the dropout masks of a place in the network, or None where nothing is dropped."""
+
+    @property
+    def training(self) -> bool:
+        """Whether it is a training pass, which sets a user's own module to training mode."""
+        ...
+
+    def __call__(self, place: str) -> Masks | None: ...
+
+
+@dataclass(frozen=True)
+class NoDropout:
+    """Draws no masks of its own: an evaluation, or a training pass of a module that draws its own."""
+
+    training: bool = False
+
+    def __call__(self, place: str) -> None:
+        """No mask."""
+
+
+no_dropout = NoDropout()
+"""The draw of an evaluation."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The shape of a parameter of one replica, and its Glorot fans (none: it starts at 0)."""
+
+    shape: tuple[int, ...]
+    fans: tuple[int, int] | None = None
+
+
+class Network:
+    """A model on a graph. A subclass has at least :meth:`weights` and :meth:`finish`.
+
+    The first linear map X W stands apart, so that a method can perturb X, or take the gradient with respect to it,
+    without a dense tensor [R, N, F]. A perturbation r [R, N, F] or of a few rows enters as r W::
+
+        xw = network.first(p)
+        z = network.finish(p, network.begin_from(p, xw + r @ p["w0"]), draw)
+
+    and with G = ∂loss/∂(X W) the gradient with respect to X, or to the perturbation, is G Wᵀ, of any rows. Dropout of
+    the input, where a model has it, is that of ``first(p, masks)``; it applies to r, too, if a method says so.
+    """
+
+    def weights(self) -> dict[str, Weight]:
+        """The parameters by name; the digits at the end of a name are the number of its layer."""
+        raise NotImplementedError
+
+    def initial(self, problem: Problem, model: Model, replicas: Sequence[Replica]) -> Parameters:
+        """The parameters that the runs start from, [R, …]: drawn from each run's own random stream."""
+        return initial(problem, self, model, replicas)
+
+    def buffers(self) -> Parameters:
+        """What the reported weights need beside the parameters: running statistics."""
+        return {}
+
+    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
+        """X W, the first linear map [R, N, H], with the features' entries dropped by ``masks``."""
+        raise NotImplementedError(f"{type(self).__name__} has no first linear map.")
+
+    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
+        """What :meth:`begin` computes, from a first linear map of the caller's own [R, N, H]."""
+        raise NotImplementedError(f"{type(self).__name__} has no first linear map.")
+
+    def begin(self, p: Parameters) -> Tensor | None:  # noqa: ARG002
+        """What all passes of an epoch share; None where nothing is."""
+        return None
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
+        """Logits [R, N, C], from what :meth:`begin` computed."""
+        raise NotImplementedError
+
+    def finish_all(
+        self,
+        p: Parameters,  # noqa: ARG002
+        begun: Tensor | None,  # noqa: ARG002
+        draws: Sequence[Draw],  # noqa: ARG002
+        in_groups: bool,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor] | None:
+        """The evaluation and all training passes at once, where that is faster; else None.
+
+        [groups, members, N, C] and [groups, members, N, passes, C], with one member each if not ``in_groups``.
+        """
+        return None
+
+
+def initial(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica]) -> Parameters:
+    """The weights that the runs start from, [R, …]: drawn in float64 from each run's own stream.
+
+    Runs that differ in strength or method have the same: they are drawn once and copied.
+    """
+    import numpy as np
+    import torch
+
+    from propreg.engine.ops.random import glorot, stream_key
+
+    parameters = {}
+    for name, weight in network.weights().items():
+        if weight.fans is None:
+            zeros = torch.zeros(len(replicas), *weight.shape, dtype=problem.dtype, device=problem.device)
+            parameters[name] = zeros.requires_grad_()
+            continue
+        keys = [stream_key(problem.digest, replica, model, name) for replica in replicas]
+        number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+        values = np.empty((len(number), *weight.shape))
+        for key, i in number.items():
+            values[i] = glorot(key, *weight.fans, weight.shape)
+        drawn = torch.from_numpy(values).to(problem.dtype).to(problem.device)
+        place = torch.tensor([number[key] for key in keys], device=problem.device)
+        parameters[name] = drawn[place].requires_grad_()
+    return parameters

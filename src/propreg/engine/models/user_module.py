@@ -1,0 +1,242 @@
+"""A user's own module, ``forward(x, edge_index)``, trained by the same loop as the built-in models.
+
+On a GPU replicas go through ``torch.func.vmap`` as one program if the module allows it, otherwise one after another.
+Its random numbers (initial weights, dropout) are torch's own: a run alone equals
+``torch.manual_seed(seed)`` and a loop by hand, but the dropout of a run in a batch depends on its batch.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.parameter import is_lazy
+
+from propreg.data.graph import SparseFeatures
+from propreg.engine.models.network import Draw, Network, NoDropout, Parameters, Weight, no_dropout
+from propreg.engine.spec import Model, Replica, Result
+from propreg.engine.tasks.node import Problem
+from propreg.engine.torch_modes import seed_torch
+
+Factory = Callable[[], nn.Module]
+
+
+class OwnNetwork(Network):
+    """The user's module as a network of the engine.
+
+    Args:
+        factory: Makes a module; called for each replica after torch is seeded with its seed.
+        problem: The graph on its device.
+        together: Whether a batch is one program; None: on a GPU, if the module allows it. On a CPU, a batch was not
+            reliably quicker on graphs of Cora's and Photo's sizes (readings from equal times to almost twice as long);
+            one after another takes the memory of one run, and an interruption keeps every finished run.
+    """
+
+    def __init__(self, factory: Factory, problem: Problem, together: bool | None = None) -> None:
+        self.factory = factory
+        graph = problem.graph
+        x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
+        self.x = torch.from_numpy(x).to(problem.device, problem.dtype, copy=True)  # a copy: a module may write into it
+        self.edge_index = torch.from_numpy(graph.edge_index).to(problem.device, copy=True)
+        self.device, self.num_classes = problem.device, problem.num_classes
+        self.base = self._made(0)
+        other = self._made(1)
+        check_new(self.base, other)
+        check_parameters(self.base)
+        check_logits(self._evaluated(self.base), len(self.x), self.num_classes)
+        self.together = self._vmap_agrees(other) if together is None and self.device.type == "cuda" else bool(together)
+        self._there_and_back()
+
+    def weights(self) -> dict[str, Weight]:
+        """None to draw: the weights come from the user's modules."""
+        return {}
+
+    def initial(self, problem: Problem, model: Model, replicas: Sequence[Replica]) -> Parameters:  # noqa: ARG002
+        """The parameters of a new module for each replica."""
+        return self.stacked(replicas)
+
+    def stacked(self, replicas: Sequence[Replica]) -> Parameters:
+        """The parameters of a new module for each replica, [R, …]; frozen ones are included as constants."""
+        modules = [self._made(replica.seed) for replica in replicas]
+        if not self.together:
+            self.base = modules[0]  # trained alone: its buffers are its own
+        return _stacked(modules)
+
+    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:  # noqa: ARG002
+        """Logits [R, N, C]."""
+        self.base.train(draw.training)
+        if self.together:
+            run = torch.vmap(self._logits, randomness="different")
+            logits: Tensor = run(p)
+            return logits
+        return torch.stack([self._logits({name: t[r] for name, t in p.items()}) for r in range(_replicas(p))])
+
+    def buffers(self) -> Parameters:
+        """The module's buffers (running statistics), as a batch of one."""
+        # A sparse buffer is a constant, like a matrix of the graph: a new module has it too.
+        kept = {name: b for name, b in self.base.named_buffers() if b.layout == torch.strided}
+        return {name: b.detach().unsqueeze(0) for name, b in kept.items()}
+
+    def module(self, weights: Parameters, seed: int) -> nn.Module:
+        """A new module with these parameters and buffers, in evaluation mode.
+
+        Not a copy of the trained one, which may hold tensors of its last pass; and not by a state dict, which lacks
+        tied parameters and some buffers.
+        """
+        module = self._made(seed)
+        with torch.no_grad():
+            for name, t in [*module.named_parameters(), *module.named_buffers()]:
+                if name in weights:
+                    t.copy_(weights[name])
+        return module.eval()
+
+    def predict(self, result: Result) -> Tensor:
+        """The logits [N, C] of a finished run."""
+        return self._evaluated(self.module(result.weights, result.replica.seed))
+
+    def check_inputs(self) -> None:
+        """Raise if a module has written into the features or edges, which all runs share."""
+        check_unchanged("x", self.x)
+        check_unchanged("edge_index", self.edge_index)
+
+    def _logits(self, p: Parameters) -> Tensor:
+        out: Tensor = functional_call(self.base, p, (self.x, self.edge_index))
+        return out
+
+    def _made(self, seed: int) -> nn.Module:
+        seed_torch(seed, self.device)
+        module = self.factory()
+        if not isinstance(module, nn.Module):
+            raise TypeError(f"model must make a torch.nn.Module, but it made a {type(module).__name__}.")
+        module.to(self.device)
+        if any(is_lazy(t) for t in [*module.parameters(), *module.buffers()]):
+            self._evaluated(module)
+            check_no_longer_lazy(module)
+        return module
+
+    @torch.no_grad()
+    def _evaluated(self, module: nn.Module) -> Tensor:
+        z: Tensor = module.eval()(self.x, self.edge_index)
+        return z
+
+    def _vmap_agrees(self, other: nn.Module) -> bool:
+        if any(True for _ in self.base.buffers()):
+            return False  # running statistics are changed in place, which has no meaning for a batch of replicas
+        modules = [self.base, other]
+        alone = torch.stack([self._evaluated(module) for module in modules])
+        try:
+            with torch.no_grad():
+                self.base.train()
+                torch.vmap(self._logits, randomness="different")(_stacked(modules))
+                self.base.eval()
+                batched = torch.vmap(self._logits)(_stacked(modules))
+        except (RuntimeError, ValueError, TypeError, NotImplementedError, AttributeError):
+            return False
+        return torch.allclose(batched, alone, rtol=1e-4, atol=1e-5)
+
+    def _there_and_back(self) -> None:
+        """Try a training pass and the way from its weights to a module before hours are spent on training."""
+        p = self.stacked([Replica()])
+        with torch.enable_grad():
+            for t in (t for t in p.values() if t.requires_grad):
+                t.data.mul_(1.1).add_(0.01)  # unlike the weights of any new module
+            check_depends(self.finish(p, None, NoDropout(training=True)))
+        self.check_inputs()
+        seed_torch(0, self.device)
+        with torch.no_grad():
+            z = self.finish(p, None, no_dropout)[0]
+        weights = {name: t.detach()[0].cpu() for name, t in {**p, **self.buffers()}.items()}
+        try:
+            module = self.module(weights, 0)
+        except RuntimeError as error:
+            why = str(error).splitlines()[0]
+            raise ValueError(
+                f"the trained model could not be handed back, since its state cannot be set: {why}"
+            ) from error
+        seed_torch(0, self.device)
+        check_same(z, self._evaluated(module))
+
+
+def _stacked(modules: Sequence[nn.Module]) -> Parameters:
+    found = [dict(module.named_parameters()) for module in modules]
+    return {
+        name: torch.stack([each[name].detach() for each in found]).contiguous().requires_grad_(p.requires_grad)
+        for name, p in found[0].items()
+    }
+
+
+def _replicas(p: Parameters) -> int:
+    return len(next(iter(p.values())))
+
+
+def check_new(first: nn.Module, second: nn.Module) -> None:
+    """Raise for a function that returns the same module twice: its runs would not be independent."""
+    theirs = {id(p) for p in second.parameters()}
+    if first is second or any(p.requires_grad and id(p) in theirs for p in first.parameters()):
+        raise ValueError(
+            "model must make a new module at every call, but two calls share their parameters: "
+            "build it inside the function, like lambda: MyGNN(...)."
+        )
+    shapes = [{name: p.shape for name, p in module.named_parameters()} for module in (first, second)]
+    if shapes[0] != shapes[1]:
+        raise ValueError("model must make the same architecture at every call, but two calls made different ones.")
+
+
+def check_parameters(module: nn.Module) -> None:
+    """Raise for parameters that cannot be trained, or not in float32."""
+    trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    if not trained:
+        raise ValueError("model has no parameter that requires a gradient: there is nothing to train.")
+    for name, part in module.named_modules():
+        if getattr(part, "sparse", False) is True and isinstance(part, nn.Embedding | nn.EmbeddingBag):
+            raise ValueError(f"{name!r} of model has sparse gradients, which fit does not take: leave out sparse=True.")
+    for name, p in trained.items():
+        if p.dtype != torch.float32:
+            raise TypeError(
+                f"parameter {name!r} of model is {p.dtype}, but fit trains in torch.float32: call .float() on the "
+                "module inside the function."
+            )
+
+
+def check_no_longer_lazy(module: nn.Module) -> None:
+    """Raise for a lazy parameter or buffer that a forward pass has left without a size."""
+    for name, t in [*module.named_parameters(), *module.named_buffers()]:
+        if is_lazy(t):
+            raise ValueError(f"{name!r} of model is lazy, and forward does not use it: give it a size, or remove it.")
+
+
+def check_logits(z: object, nodes: int, classes: int) -> None:
+    """Raise unless these are float32 logits of every node."""
+    if not isinstance(z, Tensor) or z.shape != (nodes, classes):
+        got = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise ValueError(f"model(x, edge_index) must return logits of shape {(nodes, classes)}, got {got}.")
+    if z.dtype != torch.float32:
+        raise TypeError(f"model(x, edge_index) must return logits in torch.float32, got {z.dtype}.")
+
+
+def check_depends(z: Tensor) -> None:
+    """Raise for logits that no parameter can change."""
+    if not z.requires_grad:
+        raise ValueError(
+            "no gradient flows from model(x, edge_index) to its parameters: is something detached, or under "
+            "torch.no_grad()?"
+        )
+
+
+def check_unchanged(name: str, t: Tensor) -> None:
+    """Raise for an input that a module has written into."""
+    if t._version:
+        raise ValueError(
+            f"the module changes {name} in place, which all runs share: leave inplace=True out on {name}, or begin "
+            f"forward with {name} = {name}.clone()."
+        )
+
+
+def check_same(trained: Tensor, handed_back: Tensor) -> None:
+    """Raise for a module whose parameters and buffers do not determine its logits."""
+    size = max(1.0, float(trained.nan_to_num().abs().max()))
+    if not torch.allclose(trained, handed_back, rtol=1e-3, atol=1e-4 * size, equal_nan=True):
+        raise ValueError(
+            "the trained model could not be handed back: a new module with the same parameters and buffers gives other "
+            "logits, so keep what forward uses in parameters, buffers or what torch's seed decides."
+        )

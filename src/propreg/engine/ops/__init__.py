@@ -1,0 +1,49 @@
+"""The operations that networks and losses are built from: products, activations, dropout, random streams, Adam.
+
+Names are imported on first use (PEP 562): a model's file says ``from propreg.engine import ops`` and can be read
+without torch.
+"""
+
+from typing import TYPE_CHECKING
+
+from propreg._lazy import lazy
+
+if TYPE_CHECKING:
+    from propreg.engine.ops.activation import bias_relu as bias_relu
+    from propreg.engine.ops.activation import propagate as propagate
+    from propreg.engine.ops.activation import propagate_relu as propagate_relu
+    from propreg.engine.ops.attention import attend as attend
+    from propreg.engine.ops.dropout import Masks as Masks
+    from propreg.engine.ops.dropout import dropped_linear as dropped_linear
+    from propreg.engine.ops.dropout import elu_linear as elu_linear
+    from propreg.engine.ops.dropout import row_for as row_for
+    from propreg.engine.ops.features import Features as Features
+    from propreg.engine.ops.loss import cross_entropy as cross_entropy
+    from propreg.engine.ops.loss import preg as preg
+    from propreg.engine.ops.loss import preg_and_cross_entropy as preg_and_cross_entropy
+    from propreg.engine.ops.loss import soft_cross_entropy as soft_cross_entropy
+    from propreg.engine.ops.sparse import Matrix as Matrix
+    from propreg.engine.ops.sparse import Pattern as Pattern
+
+_HOME = {
+    "attend": "attention",
+    "bias_relu": "activation",
+    "cross_entropy": "loss",
+    "dropped_linear": "dropout",
+    "elu_linear": "dropout",
+    "Features": "features",
+    "Masks": "dropout",
+    "Matrix": "sparse",
+    "Pattern": "sparse",
+    "row_for": "dropout",
+    "preg": "loss",
+    "preg_and_cross_entropy": "loss",
+    "propagate": "activation",
+    "propagate_relu": "activation",
+    "soft_cross_entropy": "loss",
+}
+
+__all__ = [*_HOME]  # noqa: PLE0604  (strings all: the keys of the table above)
+
+
+__getattr__ = lazy("propreg.engine.ops", _HOME)

@@ -1,0 +1,158 @@
+"""A graph on its device: the features, the matrices and the splits that a batch of replicas shares."""
+
+import hashlib
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from propreg._propagation import Propagation
+from propreg.data.digests import join_digests
+from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.devices import find_device
+from propreg.engine import kernels
+from propreg.engine.models.network import Network
+from propreg.engine.ops.features import Features
+from propreg.engine.ops.sparse import Matrix, Pattern
+from propreg.engine.regularizers.regularizer import Term
+from propreg.engine.spec import Method, Model, Replica, Sizes
+from propreg.engine.validate import check_graph
+
+
+@dataclass
+class Targets:
+    """The training nodes of each replica: numbers, classes and weights [R, T]; a weight is 0 where a row is short."""
+
+    nodes: Tensor
+    classes: Tensor
+    weights: Tensor
+
+    def keep(self, kept: Tensor) -> "Targets":
+        """The targets of these replicas alone."""
+        return Targets(self.nodes[kept], self.classes[kept], self.weights[kept])
+
+    def logits(self, z: Tensor) -> Tensor:
+        """The logits of the training nodes, [R, T, C] of [R, N, C]."""
+        return z.gather(1, self.nodes.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
+
+    def entropy_and_slopes(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean cross entropy [R] of the training nodes' logits [R, T, C], and its gradient to them.
+
+        Bitwise equal to :func:`propreg.engine.ops.loss.cross_entropy`, so that strength 0 is the plain run.
+        """
+        log_p, classes = z.log_softmax(-1), self.classes.unsqueeze(-1)
+        entropy = -(log_p.gather(-1, classes).squeeze(-1) * self.weights).sum(-1)
+        back = torch.zeros_like(log_p).scatter_add_(-1, classes, -self.weights.unsqueeze(-1))
+        return entropy, torch.ops.aten._log_softmax_backward_data(back, log_p, -1, log_p.dtype)
+
+
+class Problem:
+    """Everything about the graph that does not depend on a replica, made once per batch and device."""
+
+    def __init__(
+        self, graph: Graph, splits: Mapping[str, Split], device: torch.device | str, dtype: torch.dtype = torch.float32
+    ) -> None:
+        check_graph(graph, splits)
+        self.graph, self.splits, self.dtype = graph, splits, dtype
+        self.device = device = find_device(device, auto=False)
+        self.digest = graph_digest(graph)
+        self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
+        self.y = torch.from_numpy(graph.y).to(device)
+        self.features = Features.of(graph, device, dtype)
+        # A sum of weights on a GPU depends on the order of its atomics; a sum of ones does not.
+        at = torch.device("cpu") if graph.edge_weight is not None else device
+        self.edge_index = torch.from_numpy(graph.edge_index).to(at)
+        self.edge_weight = None if graph.edge_weight is None else torch.from_numpy(graph.edge_weight)
+        self._lock = threading.RLock()  # workers on several cores share what is built on first use
+        self._adjacencies: dict[tuple[str, bool], Matrix] = {}
+        self._pattern_with_loops: Pattern | None = None
+
+    def network(self, model: Model) -> Network:
+        """The model on this graph."""
+        return model.architecture.build(self, model)
+
+    def regularizer(self, method: Method) -> Term:
+        """The method on this graph."""
+        return method.regularizer.build(self, method)
+
+    @cached_property
+    def sizes(self) -> Sizes:
+        """The numbers that memory and time depend on."""
+        edges, features = self.edge_index.shape[1], self.features
+        fused = self.dtype == torch.float32 and kernels.usable(self.y)
+        return Sizes(self.num_nodes, edges, features.shape[1], self.num_classes, features.nnz, fused)
+
+    def targets(self, replicas: Sequence[Replica]) -> Targets:
+        """The training nodes of each replica, rows of unequal length filled up with weight 0."""
+        rows = [np.flatnonzero(self.splits[r.split].train) for r in replicas]
+        nodes, weights = _padded(rows)
+        index = torch.from_numpy(nodes).to(self.device)
+        classes = self.y[index].clamp(min=0)  # what fills up a row is node 0, which may have no class
+        return Targets(index, classes, torch.from_numpy(weights).to(self.device, self.dtype))
+
+    def judged(self, replicas: Sequence[Replica], part: str) -> tuple[Tensor, Tensor]:
+        """The nodes of a part of each replica's split, and 1 where a row is not filled up. int64, bool [R, T]."""
+        rows = [np.flatnonzero(getattr(self.splits[r.split], part)) for r in replicas]
+        nodes, weights = _padded(rows)
+        return torch.from_numpy(nodes).to(self.device), torch.from_numpy(weights > 0).to(self.device)
+
+    def propagation(self, norm: str, loops: bool) -> Propagation:
+        """The library's propagation of the graph; on the CPU where edges have weights."""
+        return Propagation(
+            self.edge_index,
+            self.num_nodes,
+            self.edge_weight,
+            norm=norm,  # type: ignore[arg-type]
+            add_self_loops=loops,
+            validate=False if self.edge_weight is None else None,  # check_graph has checked the node numbers
+        )
+
+    def adjacency(self, norm: str, loops: bool) -> Matrix:
+        """The normalized adjacency matrix; made once, since kernels keep tables of it, like the order of its rows."""
+        with self._lock:
+            if (norm, loops) not in self._adjacencies:
+                row, col, values = self.propagation(norm, loops).entries(self.dtype)
+                self._adjacencies[norm, loops] = self.matrix(row, col, values)
+            return self._adjacencies[norm, loops]
+
+    def matrix(self, row: Tensor, col: Tensor, values: Tensor) -> Matrix:
+        """A sparse matrix [N, N] on the problem's device."""
+        size = (self.num_nodes, self.num_nodes)
+        return Matrix(row.to(self.device), col.to(self.device), values.to(self.device), size)
+
+    def looped_pattern(self) -> Pattern:
+        """Every edge as often as it is listed, and one loop at every node, as PyG's GAT has them; made once."""
+        with self._lock:
+            if self._pattern_with_loops is None:
+                source, target = self.edge_index
+                real, nodes = source != target, torch.arange(self.num_nodes, device=source.device)
+                row, col = torch.cat([target[real], nodes]), torch.cat([source[real], nodes])
+                size = (self.num_nodes, self.num_nodes)
+                self._pattern_with_loops = Pattern(row.to(self.device), col.to(self.device), size)
+            return self._pattern_with_loops
+
+
+def graph_digest(graph: Graph) -> str:
+    """The content digest that a run's identity holds: the catalog's where there is one, else of the arrays."""
+    if graph.digests:
+        return join_digests(graph.digests)
+    sha = hashlib.sha256()
+    x = graph.x
+    arrays = [x.indptr, x.indices, x.filled()] if isinstance(x, SparseFeatures) else [x]
+    for array in [graph.edge_index, graph.y, *arrays, *([] if graph.edge_weight is None else [graph.edge_weight])]:
+        sha.update(str((array.dtype.str, array.shape)).encode())
+        sha.update(np.ascontiguousarray(array).data)
+    return sha.hexdigest()
+
+
+def _padded(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    longest = max(len(row) for row in rows)
+    nodes, weights = np.zeros((len(rows), longest), np.int64), np.zeros((len(rows), longest))
+    for i, row in enumerate(rows):
+        nodes[i, : len(row)] = row
+        weights[i, : len(row)] = 1.0 / len(row)
+    return nodes, weights

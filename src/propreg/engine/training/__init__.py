@@ -1,0 +1,1 @@
+"""The training loop and everything that changes while it runs."""

@@ -1,0 +1,231 @@
+"""The training loop: R runs that share a graph and an architecture, as one program.
+
+An epoch is one step and then an evaluation. The first layer of that evaluation is also that of the next step, so the
+loop evaluates the last step's weights at the beginning of the next and computes that layer once: call number e gives
+the loss of step e and the accuracies after step e − 1.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from propreg import _errors
+from propreg.engine.models.network import Network
+from propreg.engine.spec import Measures, Method, Model, Protocol, Replica, Report, Result
+from propreg.engine.tasks.node import Problem
+from propreg.engine.training.epoch import Epoch, Numbers
+from propreg.engine.training.measures import measure
+from propreg.engine.training.memory import bytes_per_replica
+from propreg.engine.training.phases import Procedure, one_phase
+from propreg.engine.training.state import State
+from propreg.engine.training.stopping import RULES, Rule, Stopper, Watch
+from propreg.engine.validate import check
+
+RECORDING = 9_000_000_000  # bytes of replicas trained for an epoch in the time of a recording: an estimate for an H200
+
+
+def train(
+    problem: Problem,
+    model: Model,
+    method: Method,
+    replicas: Sequence[Replica],
+    protocol: Protocol,
+    *,
+    keep_history: bool = False,
+    keep_weights: bool = False,
+    measures: bool = False,
+    rules: Sequence[str] = (),
+    check_every: int = 1,
+    network: Network | None = None,
+    procedure: Procedure | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[tuple[int, Result]]:
+    """Train a batch and yield (place in ``replicas``, result) the moment each replica stops.
+
+    Args:
+        problem: The graph on its device.
+        model: The architecture all replicas share.
+        method: The regularizer all replicas share; each has its own strength.
+        replicas: One per run.
+        protocol: When to stop and what to report.
+        keep_history: Put losses and accuracies per epoch into the results.
+        keep_weights: Put the weights of the reported epoch into the results.
+        measures: Put the measures of each reported epoch into the results.
+        rules: Names of selection rules to report beside the protocol's own.
+        check_every: Look at the accuracies only every so many epochs: on a GPU each look costs a synchronization. What
+            is reported does not depend on it; a replica may train a few epochs more than it needs.
+        network: A network of the caller's own in place of ``model``'s.
+        procedure: The phases of the training, in place of the one of ``model``, ``method`` and ``protocol``.
+        stop: Called after every epoch; True ends the batch, and its unfinished runs are lost.
+    """
+    check(model, method, replicas, protocol, problem.splits, problem.graph.y)
+    for name in rules:
+        _errors.one_of("rules", name, RULES)
+    ledger = Ledger(problem, replicas, keep_history)
+    if procedure is None:
+        procedure = partial(one_phase, model=model, method=method, protocol=protocol, network=network)
+    for phase in procedure(problem, replicas):
+        last, state = phase.leaves == "results", phase.state
+        if last:
+            phase.watch(rules)
+        record = phase.recordable and problem.device.type == "cuda"
+        run = Epoch(phase, problem.y, keep_weights=keep_weights and last, keep_logits=measures and last, record=record)
+        spare = RECORDING // bytes_per_replica(problem, model, method) if record else 0
+        ledger.begin(phase.rules, phase.epochs)
+        wasted, waiting = 0, list[Numbers]()
+        now = run(1)
+        for number in range(2, phase.epochs + 2):
+            step, now = now, run(number) if last or number <= phase.epochs else run.look()
+            waiting.append(now._replace(loss=step.loss))
+            if stop():
+                return
+            if len(waiting) < check_every and number <= phase.epochs:
+                continue
+            ledger.write(waiting, now.loss)
+            waiting.clear()
+            for row in ledger.finished(last):
+                yield ledger.result(row, state, keep_weights and last)
+            if ledger.all_done():
+                break
+            # Compacting means recording anew: stopped replicas stay until they have cost as much time as that takes.
+            wasted += check_every * ledger.idle()
+            if last and wasted > spare:
+                wasted, kept = 0, ledger.compact()
+                for each in (state, *phase.along):
+                    each.keep(kept)
+                now = now._replace(loss=now.loss[torch.from_numpy(kept).to(now.loss.device)])
+                run.restart()
+        if last or ledger.handed_out.all():
+            return
+        ledger.end()
+        phase.end(run.steps)
+    raise ValueError("the procedure ended without a phase that leaves results.")
+
+
+class Ledger:
+    """The epochs' numbers on the host: what the rules report, what failed, and the history if kept."""
+
+    def __init__(self, problem: Problem, replicas: Sequence[Replica], keep_history: bool = False) -> None:
+        self.problem, self.replicas, self.keep_history = problem, replicas, keep_history
+        self.number = np.arange(len(replicas))
+        self.past = np.zeros(len(replicas), np.int64)  # epochs of earlier phases
+        self.failed_at = np.zeros(len(replicas), np.int64)
+        self.history: list[list[tuple[float, int, int]]] = [[] for _ in replicas]
+        self.handed_out = np.zeros(len(replicas), np.bool_)
+        self.begin([], 0)
+
+    def begin(self, rules: Sequence[Rule], epochs: int) -> None:
+        """Watch another phase of so many epochs, in which replicas that have failed take no part."""
+        patience = torch.tensor([self.replicas[int(i)].patience for i in self.number])
+        self.stopper = Stopper(rules, patience, epochs)
+        self.stopper.stopped |= torch.from_numpy(self.failed_at > 0)
+
+    def end(self) -> None:
+        """Count the epochs of a phase that another one follows."""
+        self.past += self.stopper.epochs.numpy()
+
+    @property
+    def stopped(self) -> NDArray[np.bool_]:
+        """Which rows have stopped in this phase."""
+        found: NDArray[np.bool_] = self.stopper.stopped.numpy()
+        return found
+
+    def write(self, waiting: Sequence[Numbers], next_loss: Tensor) -> None:
+        """Take the numbers of consecutive epochs, in one transfer each, and the loss after them."""
+        losses, vals, tests = (
+            torch.stack([getattr(numbers, name) for numbers in waiting]).cpu() for name in ("loss", "val", "test")
+        )
+        read = [numbers.val_loss for numbers in waiting if numbers.val_loss is not None]
+        val_losses = torch.stack(read).cpu() if read else [None] * len(waiting)
+        finite = torch.cat([losses, next_loss.cpu().unsqueeze(0)]).isfinite().numpy()
+        for offset, numbers in enumerate(zip(vals, tests, losses, val_losses, strict=True)):
+            live = ~self.stopped
+            self.stopper.take(*numbers)
+            # What a run reports of its last step counts only if the weights of that step still have a loss.
+            own = self.stopper.watches[0]
+            last = self.stopped & (own.epoch == self.stopper.epoch).numpy() & ~finite[offset + 1]
+            broken = live & (~finite[offset] | last)
+            self.failed_at[broken] = self.past[broken] + int(self.stopper.epoch)
+            if self.keep_history:
+                val, test, loss, _ = numbers
+                for i in np.flatnonzero(live):
+                    self.history[self.number[i]].append((float(loss[i]), int(val[i]), int(test[i])))
+
+    def finished(self, last: bool) -> list[int]:
+        """Rows whose result has become known: those that have stopped; before the last phase, those that failed."""
+        known = self.stopped if last else self.failed_at > 0
+        new = np.flatnonzero(known & ~self.handed_out)
+        self.handed_out |= known
+        return [int(i) for i in new]
+
+    def result(self, i: int, state: State, weights: bool) -> tuple[int, Result]:
+        """The result of row i, and its place in the input."""
+        number = int(self.number[i])
+        replica = self.replicas[number]
+        split = self.problem.splits[replica.split]
+        sizes = int(split.val.sum()), int(split.test.sum())
+        history = {}
+        if self.keep_history:
+            losses, vals, tests = (np.array(column) for column in zip(*self.history[number], strict=True))
+            history = {"loss": losses, "val": vals / sizes[0], "test": tests / sizes[1]}
+        reports = [self._report(i, watch, sizes, state) for watch in self.stopper.watches]
+        kept = {name: p[i].cpu() for name, p in state.best.items()} if weights else {}
+        failed = int(self.failed_at[i]) or None
+        if failed is None and any(_broken(w, state.parameters.get(name)) for name, w in kept.items()):
+            failed = reports[0].epoch  # the loss does not depend on the broken weight
+        return number, Result(
+            replica,
+            val=reports[0].val,
+            test=reports[0].test,
+            epoch=reports[0].epoch,
+            epochs=int(self.past[i] + self.stopper.epochs[i]),
+            failed_at=failed,
+            history=history,
+            weights=kept,
+            reports=tuple(reports),
+        )
+
+    def _report(self, i: int, watch: Watch, sizes: tuple[int, int], state: State) -> Report:
+        val, test = int(watch.val[i]) / sizes[0], int(watch.test[i]) / sizes[1]
+        measures = None
+        if watch.rule.name in state.logits:
+            measures = _measured(state.logits[watch.rule.name][i], i, state, sizes, self.problem.y)
+        return Report(watch.rule.name, int(self.past[i] + watch.epoch[i]), val, test, measures)
+
+    def all_done(self) -> bool:
+        """Whether every row has stopped."""
+        return bool(self.stopped.all())
+
+    def idle(self) -> int:
+        """The number of stopped rows that are still in the batch."""
+        return int(self.stopped.sum())
+
+    def compact(self) -> NDArray[np.int64]:
+        """Drop the stopped rows; returns the rows that stay."""
+        kept = np.flatnonzero(~self.stopped)
+        self.number, self.past, self.handed_out = self.number[kept], self.past[kept], self.handed_out[kept]
+        self.failed_at = self.failed_at[kept]
+        self.stopper.keep(torch.from_numpy(kept))
+        return kept
+
+
+def _measured(logits: Tensor, i: int, state: State, sizes: tuple[int, int], y: Tensor) -> Measures | None:
+    """The measures of row i, from its kept logits: each part is padded to the longest of the batch."""
+    parts = torch.split(logits, [state.val[0].shape[1], state.test[0].shape[1]])
+    nodes = state.val[0][i], state.test[0][i]
+    val, test = (measure(z[:n], y[each[:n]]) for z, each, n in zip(parts, nodes, sizes, strict=True))
+    return None if val is None or test is None else Measures(val, test)
+
+
+def _broken(weight: Tensor, parameter: Tensor | None) -> bool:
+    """Whether a reported weight is not finite, or a running statistic NaN.
+
+    Untrained parameters may hold anything, and a mask among a module's buffers consists of infinities.
+    """
+    if parameter is None:
+        return bool(weight.isnan().any())
+    return parameter.requires_grad and not bool(weight.isfinite().all())

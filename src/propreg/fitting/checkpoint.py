@@ -1,0 +1,328 @@
+"""Trained models in one file without pickles: what :meth:`propreg.FitResult.save` writes and ``load_model`` reads.
+
+A file holds tensors and three texts: in safetensors as its metadata, in a ``.npz`` file as members.
+
+============  ====================================================================================================
+``format``    ``propreg-model-1``, a built-in model; or ``propreg-state-1``, a module of the user's, without its code
+``settings``  JSON. Of a model: ``architecture`` (the settings of :class:`propreg.engine.Model` that its weights
+              depend on, and those that are not the default), ``features``, ``classes``, ``dropout``, ``weighted``
+              (whether ``forward`` takes edge weights). Of both: ``about`` (regularizer, preset and strength of the
+              training)
+``sha256``    of everything else
+============  ====================================================================================================
+
+The tensors have their names in the module: of a model its state dict in float32, of a state all parameters and dense
+buffers. As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its
+settings lists theirs.
+"""
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from propreg.data.errors import DataError
+from propreg.data.formats.files import open_regular
+from propreg.data.formats.npz import read_npz, write_npz
+from propreg.data.formats.safetensors import read_safetensors, write_safetensors
+from propreg.data.own.npz import members_digest
+from propreg.engine.spec import Model
+from propreg.engine.validate import check_model
+from propreg.fitting.pyg_modules import state_shapes, untrained_module
+from propreg.jsonio import from_json, to_json
+
+MODEL, STATE = "propreg-model-1", "propreg-state-1"
+_TEXTS = ("format", "settings", "sha256")
+_MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would allocate absurd memory
+Arrays = Mapping[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to build a saved model again."""
+
+    architecture: Model
+    features: int
+    classes: int
+    dropout: float
+    weighted: bool
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a file holds, whatever its format: ``form`` is :data:`MODEL` or :data:`STATE`, the settings are JSON."""
+
+    form: str
+    settings: str
+    tensors: Arrays
+
+
+def write_model(
+    path: str | os.PathLike[str],
+    module: nn.Module,
+    architecture: Model,
+    sizes: tuple[int, int],
+    dropout: float,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a module that :func:`propreg.fitting.pyg_modules.as_module` made, for so many features and classes."""
+    state = {name: t.detach().float().cpu().numpy() for name, t in module.state_dict().items()}
+    weighted = "edge_weight" in getattr(module, "signature").param_dict  # noqa: B009  (nn.Module has no such field)
+    settings = vars(Settings(architecture, *sizes, dropout, weighted, dict(about)))
+    settings |= {"architecture": architecture.identity() | to_json(architecture)}
+    _write(path, Saved(MODEL, json.dumps(settings, sort_keys=True), state))
+
+
+def write_state(path: str | os.PathLike[str], module: nn.Module, about: Mapping[str, Any]) -> None:
+    """Write the parameters and buffers of a user's module."""
+    state = {name: _array(name, t) for name, t in _state(module).items()}
+    _write(path, Saved(STATE, json.dumps({"about": dict(about)}, sort_keys=True), state))
+
+
+def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) -> nn.Module:
+    """Read a model that :meth:`propreg.FitResult.save` or ``propreg run`` wrote.
+
+    The file holds numbers and text only: reading it never runs code from the file.
+
+    Args:
+        path: The file.
+        module: For a model of your own, whose code no file can hold: a new module, like ``MyGNN(...)``. Its parameters
+            and buffers get the saved values.
+
+    Returns:
+        A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` (and ``edge_weight``, if the model was
+        trained on a weighted graph), on the CPU and in evaluation mode; or ``module``, in evaluation mode.
+
+    Raises:
+        DataError: If the file is missing or damaged, not a model, or of a newer propreg.
+        ValueError: If a model of your own comes without ``module``, a built-in one with it, or names or shapes of the
+            file and of the module differ.
+
+    Example:
+        >>> import tempfile, propreg
+        >>> data = propreg.load_dataset("digits", split=0)
+        >>> result = propreg.fit(data, mu=0.5, seeds=1, max_epochs=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     result.save(f"{folder}/model.safetensors")
+        ...     model = propreg.load_model(f"{folder}/model.safetensors")
+        >>> bool((model(data.x, data.edge_index) == result.model(data.x, data.edge_index)).all())
+        True
+
+        A model of your own is loaded into a new module:
+
+        >>> class Linear(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = torch.nn.Linear(64, 10)
+        ...     def forward(self, x, edge_index):
+        ...         return self.layer(x)
+        >>> own = propreg.fit(data, Linear, mu=0.5, seeds=1, max_epochs=3)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     own.save(f"{folder}/own.safetensors")
+        ...     model = propreg.load_model(f"{folder}/own.safetensors", Linear())
+        >>> bool((model(data.x, data.edge_index) == own.model(data.x, data.edge_index)).all())
+        True
+    """
+    if module is not None and not isinstance(module, nn.Module):
+        raise TypeError(f"module must be a torch.nn.Module, got {module!r:.80}: make one, like MyGNN(...).")
+    saved, where = _read(path), str(path)
+    if saved.form == STATE:
+        if module is None:
+            raise ValueError(
+                f"{where}: holds the state of a model of your own, but not its code: pass a new module, like "
+                "load_model(path, MyGNN(...))."
+            )
+        return _fill(module, saved.tensors, where)
+    settings = _settings(saved, where)
+    if module is not None:
+        raise ValueError(f"{where}: holds a {settings.architecture.name}, which is built from it: leave module out.")
+    return _built(settings, saved.tensors, where)
+
+
+def read_settings(path: str | os.PathLike[str]) -> Settings:
+    """The settings of a saved model, without building it."""
+    return _settings(_read(path), str(path))
+
+
+def _write(path: str | os.PathLike[str], saved: Saved) -> None:
+    if str(path).endswith(".npz"):
+        return write_npz(path, _as_members(saved))
+    texts = {"format": saved.form, "settings": saved.settings}
+    write_safetensors(path, saved.tensors, texts | {"sha256": _digest(texts, saved.tensors)})
+
+
+def _read(path: str | os.PathLike[str]) -> Saved:
+    """The content of a file whose checksum holds."""
+    where = str(path)
+    with open_regular(path) as file:
+        zipped = file.read(2) == b"PK"
+    if zipped:
+        return _of_members(read_npz(path), where)
+    tensors, texts = read_safetensors(path)
+    if not all(name in texts for name in _TEXTS):
+        raise _no_model(where)
+    _check_format(texts["format"], where)
+    if texts["sha256"] != _digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
+        raise _wrong_digest(where)
+    return Saved(texts["format"], texts["settings"], tensors)
+
+
+def _digest(texts: Mapping[str, str], tensors: Arrays) -> str:
+    content = members_digest({f"tensor {name}": array for name, array in tensors.items()})
+    return hashlib.sha256(json.dumps([content, texts], sort_keys=True).encode()).hexdigest()
+
+
+def _as_members(saved: Saved) -> dict[str, NDArray[Any]]:
+    settings = saved.settings
+    if saved.form == MODEL:
+        arrays = {name.replace(".", "__"): array for name, array in saved.tensors.items()}
+    else:
+        arrays = {f"state_{i}": array for i, array in enumerate(saved.tensors.values())}
+        settings = json.dumps(json.loads(settings) | {"names": list(saved.tensors)}, sort_keys=True)
+    arrays |= {"format": np.array(saved.form), "settings": np.array(settings)}
+    return {**arrays, "sha256": np.array(members_digest(arrays))}
+
+
+def _of_members(arrays: Arrays, where: str) -> Saved:
+    form = _text(arrays, "format", where)
+    _check_format(form, where)
+    if _text(arrays, "sha256", where) != members_digest(arrays):
+        raise _wrong_digest(where)
+    settings = _text(arrays, "settings", where)
+    if form == MODEL:
+        tensors = {name.replace("__", "."): a for name, a in arrays.items() if name not in _TEXTS}
+        return Saved(form, settings, tensors)
+    try:
+        names = json.loads(settings)["names"]
+        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        known = False
+    if not known or {f"state_{i}" for i in range(len(names))} | set(_TEXTS) != arrays.keys():
+        raise DataError(f"{where}: its settings cannot be used: save the model again.")
+    return Saved(form, settings, {name: arrays[f"state_{i}"] for i, name in enumerate(names)})
+
+
+def _check_format(form: str, where: str) -> None:
+    if form in (MODEL, STATE):
+        return
+    for known in (MODEL, STATE):
+        if re.fullmatch(rf"{known.removesuffix('1')}[0-9]{{1,6}}", form):
+            raise DataError(f"{where}: has format {form!r}, which is newer than {known!r}: update propreg.")
+    raise _no_model(where)
+
+
+def _text(arrays: Arrays, member: str, where: str) -> str:
+    if member not in arrays or arrays[member].dtype.kind != "U" or arrays[member].ndim:
+        raise _no_model(where)
+    return str(arrays[member][()])
+
+
+def _no_model(where: str) -> DataError:
+    return DataError(f"{where}: is not a model that propreg saved: give a file that FitResult.save wrote.")
+
+
+def _wrong_digest(where: str) -> DataError:
+    return DataError(f"{where}: its content does not match its SHA-256: copy or save it again.")
+
+
+def _built(settings: Settings, state: Arrays, where: str) -> nn.Module:
+    _check_state(state, settings, where)
+    module = untrained_module(
+        settings.architecture, (settings.features, settings.classes), settings.dropout, weighted=settings.weighted
+    )
+    module.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    return module.eval()
+
+
+def _settings(saved: Saved, where: str) -> Settings:
+    if saved.form != MODEL:
+        raise DataError(f"{where}: holds the state of a user's module, which has no settings.")
+    try:
+        raw = json.loads(saved.settings)
+        found = Settings(**{**raw, "architecture": _architecture(raw["architecture"])})
+        check_model(found.architecture)
+        sizes = [value for value in vars(found.architecture).values() if isinstance(value, int)]
+        positive = all(type(size) is int and size > 0 for size in (found.features, found.classes))
+        if not positive or max(found.features, found.classes, *sizes) >= _MAX_SIZE:
+            raise ValueError("a size is out of range")
+        if type(found.weighted) is not bool or not isinstance(found.about, dict):
+            raise TypeError("a setting has another type")
+        if not isinstance(found.dropout, int | float) or not 0 <= found.dropout <= 1:
+            raise ValueError(f"dropout is {found.dropout!r}")
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DataError(f"{where}: its settings cannot be used ({error}): save the model again.") from error
+    return found
+
+
+def _architecture(raw: Any) -> Model:
+    """The model; a setting that a later version has added has its default, which changes no weight."""
+    found = from_json(Model.kind_of(raw.get("name")) if isinstance(raw, dict) else Model, raw)
+    if lacks := found.identity().keys() - raw.keys():
+        raise ValueError(f"the architecture lacks {min(lacks)}")
+    return found
+
+
+def _check_state(state: Arrays, settings: Settings, where: str) -> None:
+    """Names, types and shapes, before a module is built: its sizes are then those of arrays that exist."""
+    model = settings.architecture
+    few = model.layers > len(state)  # before a loop over layers that do not exist
+    shapes = {} if few else state_shapes(model, (settings.features, settings.classes))
+    if few or len(state) < len(shapes):
+        raise DataError(f"{where}: has {len(state)} arrays for {model.layers} layers: it is damaged, save it again.")
+    if state.keys() != shapes.keys():
+        raise DataError(f"{where}: has other arrays than a {model.name} of {model.layers} layers: save it again.")
+    for name, shape in shapes.items():
+        array = state[name]
+        if array.shape != shape or array.dtype != np.float32:
+            raise DataError(f"{where}: {name} is {array.dtype} {array.shape}, not float32 {shape}: save it again.")
+        if not np.isfinite(array).all():
+            raise DataError(f"{where}: {name} holds a NaN or infinite weight: train and save it again.")
+
+
+def _fill(module: nn.Module, saved: Arrays, where: str) -> nn.Module:
+    """The module with this state, in evaluation mode; unchanged if the state does not fit."""
+    state = _state(module)
+    if saved.keys() != state.keys():
+        name = min(saved.keys() ^ state.keys())
+        has, lacks = ("file", "module") if name in saved else ("module", "file")
+        raise ValueError(f"{where}: the {has} has {name!r} but the {lacks} has not: make the module that was trained.")
+    for name, t in state.items():
+        array = saved[name]
+        if array.shape != t.shape or (array.dtype.kind == "f") != t.is_floating_point():
+            raise ValueError(
+                f"{where}: {name!r} is {array.dtype} {list(array.shape)} in the file but {t.dtype} {list(t.shape)} in "
+                "the module: make the module that was trained."
+            )
+    with torch.no_grad():
+        for name, t in state.items():
+            t.copy_(torch.from_numpy(saved[name]))
+    return module.eval()
+
+
+def _state(module: nn.Module) -> dict[str, Tensor]:
+    """Also buffers that a state dict leaves out; a sparse one is a matrix of the graph, which a new module has too."""
+    named = [*module.named_parameters(), *module.named_buffers()]
+    for name, t in named:
+        if is_lazy(t):
+            raise ValueError(f"{name!r} of module is lazy and has no size: call the module once on your data first.")
+    return {name: t for name, t in named if t.layout == torch.strided}
+
+
+def _array(name: str, t: Tensor) -> NDArray[Any]:
+    t = t.detach().cpu()
+    if t.is_complex():
+        raise ValueError(f"{name!r} of the model is {t.dtype}, which cannot be saved: keep torch.view_as_real of it.")
+    try:
+        return t.numpy()
+    except TypeError:  # NumPy has no bfloat16: its numbers are exact in float32, and bfloat16 again in a module
+        return t.float().numpy()

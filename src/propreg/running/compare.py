@@ -1,0 +1,196 @@
+"""The comparison: train through :func:`propreg.fit`, judge, record."""
+
+import math
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from propreg import __version__
+from propreg.data.graph import Graph
+from propreg.devices import device_title
+from propreg.engine.spec import Result
+from propreg.fitting.explain import Facts, caveats, facts_of, reasons
+from propreg.fitting.fit import fit
+from propreg.fitting.result import FitResult
+from propreg.fitting.verdict import Verdict, judge
+from propreg.running.plan import Plan
+from propreg.running.record import FORMAT, VERSION
+
+POINTS, RUNS = 200, 3  # of the histories
+MOST_CLASSES = 100  # of the confusion: its size is their square, and nobody reads a larger one
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The fit, the verdict, and the record that the page is made of."""
+
+    plan: Plan
+    result: FitResult
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    record: dict[str, Any]
+
+
+def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> Comparison:
+    """Train the plain model and the regularized ones, and compare them.
+
+    Raises:
+        KeyboardInterrupt: If it was interrupted before anything could be compared; else what is finished is returned.
+    """
+    start = time.perf_counter()
+    graph = plan.source.graph
+    result = fit(
+        graph,
+        plan.model,
+        plan.mus,
+        method=plan.method,
+        preset=plan.preset,
+        splits=plan.source.splits,
+        seeds=plan.seeds,
+        lr=plan.lr,
+        weight_decay=plan.weight_decay,
+        patience=plan.patience,
+        max_epochs=plan.max_epochs,
+        device=plan.device,
+        progress=progress,
+    )
+    verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
+    why = reasons(facts, result, verdict)
+    notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *plan.source.notes]
+    names = ("lr", "weight_decay", "patience", "max_epochs")
+    settings = {name: getattr(plan, name) for name in names} | {"dropout": result.dropout}
+    record = make_record(
+        plan.source.name,
+        graph,
+        result,
+        facts,
+        model=plan.model,
+        device=device_title(plan.device),
+        seconds=time.perf_counter() - start,
+        verdict=verdict,
+        notes=notes,
+        settings=settings,
+    )
+    return Comparison(plan, result, verdict, tuple(why), record)
+
+
+def make_record(
+    name: str,
+    graph: Graph,
+    result: FitResult,
+    facts: Facts,
+    *,
+    model: str,
+    device: str,
+    seconds: float,
+    verdict: Verdict,
+    notes: list[str],
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    """The record of a comparison."""
+    names = list(result.splits)
+    shape = result.val.shape
+    epochs: NDArray[Any] = np.full(shape, None, object)
+    for run in result.runs:
+        if not run.failed:
+            place = result.mus.index(run.replica.strength), names.index(run.replica.split), run.replica.seed
+            epochs[place] = run.epochs
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "propreg": __version__,
+        "dataset": name,
+        "graph": {
+            "nodes": graph.num_nodes,
+            "edges": facts.edges,
+            "features": graph.num_features,
+            "classes": graph.num_classes,
+            "homophily": facts.homophily,
+            "isolated": facts.isolated,
+        },
+        "model": model,
+        "method": result.method,
+        "preset": result.preset,
+        "mus": list(result.mus),
+        "splits": names,
+        "seeds": shape[2],
+        "val": _numbers(result.val),
+        "test": _numbers(result.test),
+        "epochs": epochs.tolist(),
+        "mu": result.mu,
+        "finished": result.finished,
+        "device": device,
+        "seconds": round(seconds, 2),
+        "settings": settings,
+        "classes": list(graph.class_names) or [str(c) for c in range(graph.num_classes)],
+        "notes": notes,
+        "verdict": asdict(verdict),
+        "histories": _histories(result),
+        "confusion": _confusion(graph, result),
+    }
+
+
+def to_csv(result: FitResult) -> str:
+    """One line per training, accuracies in per cent."""
+    lines = ["mu,split,seed,validation,test,best_epoch,epochs,failed_at"]
+    for run in result.runs:
+        r = run.replica
+        scores = "," if run.failed else f"{100 * run.val:.4f},{100 * run.test:.4f}"
+        failed = "" if run.failed_at is None else run.failed_at
+        lines.append(f"{r.strength:g},{r.split},{r.seed},{scores},{run.epoch},{run.epochs},{failed}")
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(values: NDArray[np.float64]) -> Any:
+    found = values.astype(object)
+    found[np.isnan(values)] = None
+    return found.tolist()
+
+
+def _histories(result: FitResult) -> dict[str, list[dict[str, list[Any]]]]:
+    """The first runs that both plain and chosen have: one per split, then further seeds."""
+    by_place = {(r.replica.strength, r.replica.seed, r.replica.split): r for r in result.runs if not r.failed}
+    shared = [
+        (seed, split)
+        for seed in range(result.val.shape[2])
+        for split in result.splits
+        if (0.0, seed, split) in by_place and (result.mu, seed, split) in by_place
+    ][:RUNS]
+    return {
+        which: [_history(by_place[mu, *place]) for place in shared]
+        for which, mu in (("plain", 0.0), ("chosen", result.mu))
+    }
+
+
+def _history(run: Result) -> dict[str, list[Any]]:
+    count = len(run.history["loss"])
+    kept = np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
+    thinned: dict[str, list[Any]] = {"epoch": (kept + 1).tolist()}
+    for key in ("loss", "val", "test"):
+        values = np.asarray(run.history[key], np.float64)[kept]
+        thinned[key] = [round(v, 6) if math.isfinite(v) else None for v in values.tolist()]
+    return thinned
+
+
+def _confusion(graph: Graph, result: FitResult) -> dict[str, Any] | None:
+    plain, chosen = result.predicted[0.0], result.predicted[result.mu]
+    both = (plain[..., 0] >= 0) & (chosen[..., 0] >= 0)
+    if not both.any() or graph.num_classes > MOST_CLASSES:
+        return None
+    tests = np.stack([split.test for split in result.splits.values()])
+    return {name: _counts(graph, predicted, tests, both) for name, predicted in (("plain", plain), ("chosen", chosen))}
+
+
+def _counts(
+    graph: Graph, predicted: NDArray[np.int64], tests: NDArray[np.bool_], both: NDArray[np.bool_]
+) -> list[list[int]]:
+    classes = graph.num_classes
+    table = np.zeros(classes * classes, np.int64)
+    for split, seed in zip(*np.nonzero(both), strict=True):
+        nodes = tests[split]
+        table += np.bincount(graph.y[nodes] * classes + predicted[split, seed, nodes], minlength=classes * classes)
+    counted: list[list[int]] = table.reshape(classes, classes).tolist()
+    return counted

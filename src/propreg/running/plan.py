@@ -1,0 +1,229 @@
+"""What ``propreg run`` trains: the graph, its splits, and settings that are quick on the digits, thorough elsewhere."""
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from propreg.data.benchmarks.catalog import NUM_SPLITS, MoleculeSet, find
+from propreg.data.benchmarks.load import load_node_graph
+from propreg.data.describe import one_way, unused_classes
+from propreg.data.errors import DataError
+from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.data.own.load import read_graph
+from propreg.data.splits import official_splits, random_split
+from propreg.engine.regularizers import REGULARIZERS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
+WIDE = 20.0  # features beyond this make training with the usual learning rates slow or unstable
+
+
+@dataclass(frozen=True)
+class Training:
+    """The settings of :func:`propreg.fit` that a run chooses by itself."""
+
+    seeds: int | None
+    lr: float
+    patience: int
+    max_epochs: int
+    weight_decay: float = 5e-4
+
+
+# The digits run is for a look within seconds: ten splits instead of seeds, since the split is the unit of the
+# statistics, and of the learning rates from 0.01 to 0.1 the one with which a hundred epochs bring the plain model
+# furthest on validation.
+QUICK = Training(seeds=1, lr=0.05, patience=50, max_epochs=100)
+THOROUGH = Training(seeds=None, lr=0.01, patience=100, max_epochs=1000)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A graph, its splits by name, and notes on how they were made."""
+
+    name: str
+    graph: Graph
+    splits: Mapping[str, Split]
+    notes: tuple[str, ...] = ()
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that is going to be trained."""
+
+    source: Source
+    model: str
+    method: str
+    preset: Literal["paper", "reference"]
+    mus: tuple[float, ...]
+    seeds: int
+    lr: float
+    weight_decay: float
+    patience: int
+    max_epochs: int
+    device: str
+
+    @property
+    def runs(self) -> int:
+        """The number of trainings."""
+        return len(self.mus) * len(self.source.splits) * self.seeds
+
+
+def make_plan(
+    source: Source,
+    *,
+    model: str = "gcn",
+    method: str = "preg",
+    preset: Literal["paper", "reference"] = "paper",
+    mu: Any = "auto",
+    seeds: int | None = None,
+    max_epochs: int | None = None,
+    device: str = "auto",
+) -> Plan:
+    """Fill in defaults, and refuse what cannot be trained before anything is."""
+    from propreg.devices import find_device
+    from propreg.fitting.inputs import number_of_seeds, strengths
+
+    chosen = QUICK if source.quick else THOROUGH
+    if isinstance(mu, str) and mu == "auto" and source.quick:
+        mu = REGULARIZERS[method].first_look or mu
+    return Plan(
+        source,
+        model,
+        method,
+        preset,
+        strengths(mu, method),
+        number_of_seeds(seeds or (chosen.seeds if len(source.splits) > 1 else None), len(source.splits)),
+        chosen.lr,
+        chosen.weight_decay,
+        chosen.patience,
+        max_epochs or chosen.max_epochs,
+        str(find_device(device)),
+    )
+
+
+def parse_mu(text: str, method: str = "preg") -> str | tuple[float, ...]:
+    """``"auto"``, a number or a comma list, as :func:`propreg.fit` takes it.
+
+    Raises:
+        ValueError: If it is none of these, a number is not finite or below 0, or none is above 0: the plain model is
+            always trained, and needs something to be compared with.
+
+    Example:
+        >>> parse_mu("0.2,0.5"), parse_mu("auto")
+        ((0.2, 0.5), 'auto')
+    """
+    if text.strip().lower() == "auto":
+        return "auto"
+    try:
+        found = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise ValueError(f"--mu must be auto, a number or a list like 0.2,0.5, got {text!r}.") from None
+    if not all(math.isfinite(mu) and mu >= 0 for mu in found):
+        raise ValueError(f"--mu must hold finite numbers of at least 0, got {text!r}.")
+    if max(found) == 0:
+        raise ValueError("--mu needs a strength above 0: the plain model, mu = 0, is always trained beside it.")
+    if REGULARIZERS[method].bounded and max(found) > 1:
+        raise ValueError(f"--mu must lie between 0 and 1 for {method}, got {text!r}.")
+    return found
+
+
+def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, splits: int | None = None) -> Source:
+    """A benchmark dataset as in the paper's experiments: rows of features normalized, the official splits.
+
+    Example:
+        >>> source = load_source("digits", splits=3)
+        >>> source.graph.num_nodes, list(source.splits)
+        (1797, ['0', '1', '2'])
+    """
+    entry = find(dataset)
+    if isinstance(entry, MoleculeSet):
+        raise DataError(f"{entry.name} holds many graphs, and propreg run takes one: choose a node dataset like cora.")
+    quick = not entry.file
+    count = (NUM_SPLITS if quick else 5) if splits is None else splits
+    if not 1 <= count <= NUM_SPLITS:
+        raise DataError(f"{entry.name} has {NUM_SPLITS} official splits, got --splits {count}.")
+    # Split 0, so that CiteSeer has the labels that the official splits were drawn with.
+    graph = load_node_graph(dataset, root, normalize_features=not quick, split=0)
+    # Without the split's digest: random streams name the split themselves, as in the study.
+    parts = {part: graph.digests[part] for part in ("edges", "features", "labels")}
+    graph = replace(graph, split=None, digests=parts)
+    note = "Each node's features were divided by their sum, as in the paper."
+    if quick:
+        x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
+        graph = replace(graph, x=x / np.float32(16), class_names=tuple(str(c) for c in range(graph.num_classes)))
+        note = "Pixels were divided by 16, so they lie between 0 and 1."
+    named = {str(i): split for i, split in enumerate(official_splits(dataset, root)[:count])}
+    return Source(entry.name, graph, named, (note,), quick)
+
+
+def load_own(
+    path: str | os.PathLike[str],
+    *,
+    directed: bool = False,
+    normalize_features: bool = False,
+    splits: int | None = None,
+    train_per_class: int | None = None,
+    val_per_class: int | None = None,
+) -> Source:
+    """A user's graph, with its own split or random ones, by default of 20 and 30 nodes per class."""
+    from propreg.fitting.inputs import need_classes
+
+    if directed and not os.path.isdir(path):
+        raise DataError(f"{path}: --directed is for a folder's edges.csv, and edges here are used as listed: omit it.")
+    graph = read_graph(path, directed=directed)
+    need_classes(graph, str(path))
+    name = graph.name or "graph"
+    doubts = ("" if directed else one_way(graph, "list both directions of each edge"), unused_classes(graph))
+    notes = [doubt for doubt in doubts if doubt]
+    if normalize_features:
+        graph = replace(graph, x=_row_normalized(graph.x))
+        notes.append("Each node's features were divided by their sum, as in the paper.")
+    elif (largest := _largest(graph.x)) > WIDE:
+        notes.append(
+            f"Features are as large as {largest:,.4g}, and training works better with values of about 1: scale them, "
+            "or run again with --normalize-features."
+        )
+    if graph.split is not None:
+        asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}
+        if given := [name for name, value in asked.items() if value is not None]:
+            raise DataError(
+                f"{path}: has a split of its own, so no random ones are drawn: leave {' and '.join(given)} out."
+            )
+        return Source(name, graph, {"own": graph.split}, tuple(notes))
+    train, val = train_per_class or PER_CLASS[0], val_per_class or PER_CLASS[1]
+    needed = train + val + 1
+    counts = np.unique(graph.y[graph.y >= 0], return_counts=True)[1]
+    if few := int((counts < needed).sum()):
+        notes.append(
+            f"{few} of {len(counts)} classes have fewer than {needed} labeled nodes: half of their nodes were used "
+            "for testing, the rest for training and validation."
+        )
+    drawn = {
+        f"random-{seed}": random_split(graph.y, train, val, seed, small_classes="shrink")
+        for seed in range(5 if splits is None else splits)
+    }
+    if not all(part.any() for split in drawn.values() for part in (split.train, split.val, split.test)):
+        raise DataError(
+            f"{path}: {counts.sum()} labeled nodes are too few to train, choose and test on: label at least "
+            f"{needed} of each class, or 3 with --train-per-class 1 --val-per-class 1."
+        )
+    return Source(name, graph, drawn, tuple(notes))
+
+
+def _row_normalized(x: "NDArray[np.float32] | SparseFeatures") -> "NDArray[np.float32] | SparseFeatures":
+    if isinstance(x, SparseFeatures):
+        return x.row_normalized()
+    scaled: NDArray[np.float32] = (x / np.maximum(x.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
+    return scaled
+
+
+def _largest(x: "NDArray[np.float32] | SparseFeatures") -> float:
+    values = x.filled() if isinstance(x, SparseFeatures) else x
+    return float(np.abs(values).max(initial=0.0))

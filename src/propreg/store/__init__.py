@@ -1,0 +1,1 @@
+"""Finished runs: their identity, the SQLite file that holds them, and the exports."""

@@ -1,0 +1,1 @@
+"""Executing an experiment: trains what is missing and records it."""

@@ -1,0 +1,149 @@
+"""Training a batch of runs with the engine: the graph, its splits, the replicas, and what is recorded of results."""
+
+import platform
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from propreg import __version__
+from propreg._distance import intra_class_distance
+from propreg.data.benchmarks.catalog import MOLECULE_SETS
+from propreg.data.benchmarks.load import load_node_graph
+from propreg.data.errors import DataError
+from propreg.data.graph import Split
+from propreg.data.splits import grow_train, official_splits
+from propreg.devices import check_device, find_device, processor
+from propreg.engine.models.network import Network, no_dropout
+from propreg.engine.spec import Result
+from propreg.engine.tasks.node import Problem
+from propreg.engine.training.batches import CPU_GROUP, Options, train_all
+from propreg.molecules.trainer import MoleculeTrainer
+from propreg.store.errors import Stopped, StudyError
+from propreg.store.provenance import engine_digest
+from propreg.store.run import DATASET_PARTS, Batch, Cell, Outcome, Record, Run
+
+
+class Trainer:
+    """Trains batches on one device; graphs stay loaded from batch to batch."""
+
+    def __init__(self, device: str = "auto", root: str | None = None) -> None:
+        check_device(device)
+        self.device, self.root = find_device(device), root
+        self._problems: dict[tuple[object, ...], Problem] = {}
+        self._splits: dict[tuple[object, ...], dict[str, Split]] = {}
+        self._molecules = MoleculeTrainer(self.device, root)
+
+    def train(
+        self, batch: Batch, stop: Callable[[], bool] = lambda: False, known: Set[str] = frozenset()
+    ) -> Iterator[Record]:
+        """Yield each run of the batch as soon as it is finished.
+
+        Args:
+            batch: The runs.
+            stop: Called once an epoch.
+            known: Keys that need no training. A program is trained whole all the same: on a GPU that is the batch, on a
+                CPU a group of a few runs.
+
+        Raises:
+            Stopped: Soon after ``stop`` was true.
+            StudyError: If the data on disk is not what the runs name, or their model is not registered.
+        """
+        cell = batch.runs[0].cell
+        if cell.dataset in MOLECULE_SETS:
+            yield from self._molecules.train(batch, stop)
+            if stop():
+                raise Stopped
+            return
+        problem = self.problem(batch.runs)
+        try:
+            network = problem.network(cell.model)
+        except ValueError as error:  # a name that is registered in another program
+            raise StudyError(str(error)) from error
+        measured = cell.measure == "distance"
+        on_cpu = self.device.type == "cpu"
+        size = CPU_GROUP if on_cpu else None
+        options = Options(keep_weights=measured, batch=size, stop=stop, measures=batch.measures, rules=batch.rules)
+        runs = _needed(batch.runs, known, CPU_GROUP if on_cpu else len(batch.runs))
+        replicas = [run.replica() for run in runs]
+        for place, result in train_all(problem, cell.model, cell.method, replicas, cell.protocol, options):
+            numbers = _distances(problem, network, result) if measured else None
+            split = problem.splits[result.replica.split]
+            sizes = int(split.val.sum()), int(split.test.sum())
+            outcome = Outcome.of(result, *sizes, numbers, measured=batch.measures)
+            yield Record(runs[place], outcome, batch.id)
+        if stop():
+            raise Stopped
+
+    def problem(self, runs: tuple[Run, ...]) -> Problem:
+        """The graph of runs that share one, with the splits they need."""
+        cell = runs[0].cell
+        name = (cell.dataset, cell.digest, cell.labels, cell.normalize)
+        try:
+            if name not in self._problems:
+                self._splits[name] = {}
+                self._problems[name] = self._load(cell, self._splits[name])
+            for run in runs:
+                known = run.cell.split_name(run.split)
+                if known not in self._splits[name]:
+                    self._splits[name][known] = self._split(run, self._problems[name])
+        except DataError as error:
+            raise StudyError(str(error)) from error
+        return self._problems[name]
+
+    def _load(self, cell: Cell, splits: dict[str, Split]) -> Problem:
+        graph = load_node_graph(cell.dataset, self.root, labels=cell.labels, normalize_features=cell.normalize)
+        # Without the digest of a split: random streams name the split themselves.
+        graph = replace(graph, digests={part: graph.digests[part] for part in DATASET_PARTS})
+        problem = Problem(graph, splits, self.device)
+        if problem.digest != cell.digest:
+            raise StudyError(
+                f"{cell.dataset} on disk has content {problem.digest[:16]}, but the run names {cell.digest[:16]}: "
+                f"remove it and run propreg data fetch {cell.dataset}."
+            )
+        return problem
+
+    def _split(self, run: Run, problem: Problem) -> Split:
+        cell, graph = run.cell, problem.graph
+        if cell.split_kind == "official":
+            if cell.train_nodes is not None:
+                raise StudyError("train_nodes grows the public split; the official ones leave no node free to add.")
+            return official_splits(cell.dataset, self.root)[run.split]
+        if graph.split is None:
+            raise StudyError(f"{cell.dataset} has no public split: use split_kind = 'official'.")
+        if cell.train_nodes is None:
+            return graph.split
+        return grow_train(graph.split, graph.y, total=cell.train_nodes, seed=run.split)
+
+    def about(self) -> dict[str, Any]:
+        """The machine, the versions and the engine's code, for the provenance."""
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else platform.machine()
+        versions = {"python": platform.python_version(), "torch": str(torch.__version__), "propreg": __version__}
+        about = {"device": f"{self.device.type}: {name}", **versions, "engine": engine_digest()}
+        # Results differ between processors of one architecture.
+        model = processor() if self.device.type == "cpu" else ""
+        return about | ({"processor": model} if model else {})
+
+
+def _needed(runs: Sequence[Run], known: Set[str], size: int) -> list[Run]:
+    """The programs of ``size`` runs of which something is missing; the others keep their members and their order."""
+    programs = [runs[i : i + size] for i in range(0, len(runs), size)]
+    return [run for program in programs if any(run.key not in known for run in program) for run in program]
+
+
+def logits(problem: Problem, network: Network, weights: dict[str, Tensor]) -> Tensor:
+    """The outputs [N, C] of one trained replica, nothing dropped."""
+    p = {name: w.unsqueeze(0).to(problem.device) for name, w in weights.items()}
+    with torch.no_grad():
+        return network.finish(p, network.begin(p), no_dropout)[0]
+
+
+def _distances(problem: Problem, network: Network, result: Result) -> dict[str, float]:
+    """ω of the reported epoch and the outputs' mean length: ω over it does not grow with their scale."""
+    z = logits(problem, network, result.weights).double()
+    if not bool(z.isfinite().all()):
+        return {}
+    omega, length = float(intra_class_distance(z, problem.y)), float(z.norm(dim=-1).mean())
+    return {"omega": omega, "length": length}

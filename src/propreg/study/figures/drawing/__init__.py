@@ -1,0 +1,1 @@
+"""Drawing a figure with Matplotlib."""

@@ -1,0 +1,1 @@
+"""The experiments as data: TOML files, expanded to runs."""

@@ -1,0 +1,63 @@
+"""Which runs are trained as one program: batches, cut from a whole sweep and never from what is missing of it.
+
+So an interrupted batch is trained again with the same members, and an interrupted sweep ends in the same bytes as an
+undisturbed one.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from propreg.store.run import Batch, Cell, Run
+from propreg.study.spec.experiment import Line
+from propreg.study.spec.presets import batch_size
+
+
+def cut(lines: Iterable[Line]) -> list[Batch]:
+    """The batches of a sweep: runs by what they share, in a fixed order, so many at a time.
+
+    How many is in ``presets.toml``, by architecture and dataset, unless the experiment says otherwise.
+
+    Example:
+        >>> from propreg.study.spec.experiment import load_experiment
+        >>> batches = cut(load_experiment("digits-smoke").lines)
+        >>> len(batches), len(batches[0].runs), batches[0].title
+        (10, 20, 'digits gcn plain')
+    """
+    groups: dict[tuple[object, ...], dict[str, Run]] = {}
+    made: dict[tuple[object, ...], tuple[Batch, int]] = {}
+    for line in lines:
+        for run in line.runs():
+            shared = (*_shared(run.cell), run.cell.strength in line.method.later, line.rules, line.measures)
+            if shared not in groups:
+                groups[shared] = {}
+                size = line.batch or batch_size(run.cell.model.name, run.cell.dataset)
+                title = f"{line.dataset} {line.model} {line.method.name}"
+                made[shared] = (Batch(title, (), line.rules, line.measures), size)
+            groups[shared].setdefault(run.key, run)
+    found = []
+    for shared, members in groups.items():
+        batch, size = made[shared]
+        ordered = sorted(members.values(), key=lambda r: (r.cell.strength, r.cell.text, r.split, r.seed))
+        found += [replace(batch, runs=tuple(ordered[i : i + size])) for i in range(0, len(ordered), size)]
+    return found
+
+
+def joined(batches: Iterable[Batch]) -> list[Batch]:
+    """The batches of several sweeps, each once, with all reports that any of them asks for."""
+    found: dict[str, Batch] = {}
+    for batch in batches:
+        known = found.setdefault(batch.id, batch)
+        rules = tuple(dict.fromkeys((*known.rules, *batch.rules)))
+        found[batch.id] = replace(known, rules=rules, measures=known.measures or batch.measures)
+    return list(found.values())
+
+
+def longest_first(batches: Sequence[Batch]) -> list[Batch]:
+    """By cost, the largest first: the last ones are short, so that several workers finish together."""
+    return sorted(batches, key=lambda batch: (-batch.cost, batch.id))
+
+
+def _shared(cell: Cell) -> tuple[object, ...]:
+    """What the replicas of one program have in common."""
+    mine = (cell.dataset, cell.digest, cell.labels, cell.normalize, cell.model, cell.method, cell.protocol)
+    return (*mine, cell.measure, cell.recipe)

@@ -1,0 +1,312 @@
+"""Experiments as data: a TOML file in ``experiments/`` per table or figure, read and expanded to lines and runs.
+
+A *line* is one entry of a table, for example GCN with P-reg (reference) on Cora: a cell for each strength, each on the
+same splits and seeds.
+
+An experiment may ask for ``measures = true`` and for further selection ``rules``. Both are recorded with a run and are
+no part of its identity: a run that is recorded without them is trained again for such an experiment, see
+:meth:`propreg.store.store.Store.add`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from typing import Any, get_args
+
+from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS, MoleculeSet, NodeSet
+from propreg.data.benchmarks.catalog import find as find_dataset
+from propreg.data.errors import DataError
+from propreg.engine.spec import Protocol, RuleName
+from propreg.store.errors import StudyError, UsageError, unknown
+from propreg.store.run import Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
+from propreg.study.spec.presets import NamedMethod, named_grid, named_method, named_model, weight_decay
+
+_NEEDED = ("datasets", "models", "methods", "splits", "seeds")
+_KEYS = {
+    "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
+    "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
+    "batch", "lr",
+}  # fmt: skip
+_FILTERS = ("dataset", "model", "method", "preset")
+_NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One model with one method on one dataset: a cell per strength, each on ``splits`` × ``seeds``.
+
+    ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule.
+    """
+
+    dataset: str
+    model: str
+    method: NamedMethod
+    variant: str
+    cells: tuple[Cell, ...]
+    splits: tuple[int, ...]
+    seeds: tuple[int, ...]
+    batch: int | None = None
+    rules: tuple[str, ...] = ()
+    measures: bool = False
+
+    def runs(self) -> Iterator[Run]:
+        """All runs of the line."""
+        for cell in self.cells:
+            for split in self.splits:
+                for seed in self.seeds:
+                    yield Run(cell, split, seed)
+
+    @property
+    def preset(self) -> str:
+        """The table's column of that name."""
+        return ", ".join(part for part in (self.method.preset, self.variant) if part)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper; ``paper`` names its section in ``paper.toml``, where it has one."""
+
+    name: str
+    title: str
+    paper: str
+    lines: tuple[Line, ...]
+
+    def runs(self) -> Iterator[Run]:
+        """All runs, each once: lines may share some, as the plain model is the start of several."""
+        seen = set()
+        for line in self.lines:
+            for run in line.runs():
+                if run.key not in seen:
+                    seen.add(run.key)
+                    yield run
+
+
+def experiment_names() -> list[str]:
+    """The experiments that come with the package.
+
+    Example:
+        >>> "table1" in experiment_names()
+        True
+    """
+    files = resources.files("propreg.study.spec").joinpath("experiments").iterdir()
+    return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
+
+
+def study_names() -> list[str]:
+    """The experiments of the study: all but the smoke test, which takes seconds.
+
+    Example:
+        >>> "table1" in study_names(), "digits-smoke" in study_names()
+        (True, False)
+    """
+    return [name for name in experiment_names() if name != "digits-smoke"]
+
+
+@cache
+def load_experiment(name: str) -> Experiment:
+    """Read and expand an experiment of the package, once per process: a page needs the same ones again and again.
+
+    Raises:
+        StudyError: If there is none of this name; the message lists them.
+
+    Example:
+        >>> smoke = load_experiment("digits-smoke")
+        >>> len(smoke.lines), len(list(smoke.runs()))
+        (6, 200)
+    """
+    known = experiment_names()
+    if name not in known:
+        raise unknown("experiment", name, known)
+    file = resources.files("propreg.study.spec").joinpath("experiments").joinpath(f"{name}.toml")
+    return read_experiment(name, file.read_text(encoding="utf-8"))
+
+
+def read_experiment(name: str, text: str) -> Experiment:
+    """Expand the text of an experiment; ``name`` is what errors call it."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"experiment {name} is not TOML: {error}.") from error
+    lines = []
+    for part in found.get("parts", []):
+        for key in part:
+            if key not in _KEYS:
+                raise unknown(f"setting of experiment {name}", key, sorted(_KEYS))
+        for key in _NEEDED:
+            if key not in part:
+                raise StudyError(f"A part of experiment {name} has no {key}: each needs {', '.join(_NEEDED)}.")
+        lines += list(_lines(part))
+    if not lines:
+        raise StudyError(f"experiment {name} has no [[parts]]: give it at least one with datasets, models and methods.")
+    return Experiment(name, str(found.get("title", name)), str(found.get("paper", "")), tuple(lines))
+
+
+def select_lines(
+    experiment: Experiment, only: Sequence[str] = (), seeds: Sequence[int] | None = None
+) -> tuple[Line, ...]:
+    """The lines that match all filters, ``dataset=cora,model=gcn`` and the like; values of one key are alternatives.
+
+    A method is named in full, ``preg-reference``, or by its family, ``preg``.
+
+    Raises:
+        StudyError: If a filter's key or value is not known in the experiment; the message lists the known ones.
+
+    Example:
+        >>> smoke = load_experiment("digits-smoke")
+        >>> lines = select_lines(smoke, ["model=gcn,method=plain,method=laplacian"])
+        >>> [(line.model, line.method.name) for line in lines]
+        [('gcn', 'plain'), ('gcn', 'laplacian-mean')]
+    """
+    wanted: dict[str, set[str]] = {}
+    for pair in (part.strip() for text in only for part in _NEXT_FILTER.split(text)):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"A filter reads key=value, for example dataset=cora, got {pair!r}.")
+        if key not in _FILTERS:
+            raise UsageError(str(unknown("filter", key, _FILTERS)))
+        known = {_loosely(name): name for line in experiment.lines for name in _names(line, key)}
+        if _loosely(value) not in known:
+            _check_each(key, value, known)
+            raise unknown(f"{key} in {experiment.name}", value, sorted(known.values()))
+        wanted.setdefault(key, set()).add(known[_loosely(value)])
+    kept = [line for line in experiment.lines if all(_names(line, key) & values for key, values in wanted.items())]
+    if not kept:
+        raise StudyError(f"No line of {experiment.name} matches {' and '.join(only)}.")
+    if seeds is None:
+        return tuple(kept)
+    return tuple(replace(line, seeds=_subset(line, seeds, experiment.name)) for line in kept)
+
+
+def _lines(part: dict[str, Any]) -> Iterator[Line]:
+    kind: SplitKind = part.get("split_kind", "official")
+    if kind not in get_args(SplitKind):
+        raise unknown("split_kind", kind, get_args(SplitKind))
+    splits, seeds = _numbers(part, "splits"), _numbers(part, "seeds")
+    rules, measures = tuple(part.get("rules", ())), part.get("measures", False)
+    for rule in rules:
+        if rule not in get_args(RuleName):
+            raise unknown("rule", rule, get_args(RuleName))
+    if not isinstance(measures, bool):
+        raise StudyError(f"measures must be true or false, got {measures!r}.")
+    for dataset in part["datasets"]:
+        for model in part["models"]:
+            for name in part["methods"]:
+                method = named_method(name)
+                strengths = _strengths(part, method, f"{dataset}/{model}")
+                for variant, base, ratio in _variants(part, _base(part, dataset, model, kind), method):
+                    term = method.on(_output_size(dataset))
+                    # In one go: a cell without a term drops its ratio.
+                    cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
+                    yield Line(
+                        dataset, model, method, variant, cells, splits, seeds, part.get("batch"), rules, measures
+                    )
+
+
+def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> Cell:
+    """The plain cell of a line."""
+    entry = _dataset(dataset)
+    if (kind == "scaffold") != isinstance(entry, MoleculeSet):
+        raise StudyError(f"{dataset} has no {kind} split: molecules have a scaffold split, graphs have the others.")
+    measure: Measure = part.get("measure", "")
+    if measure not in get_args(Measure):
+        raise unknown("measure", measure, get_args(Measure))
+    architecture, dropout = named_model(model)
+    protocol = Protocol(
+        rule=part.get("rule", "official"),
+        max_epochs=part.get("max_epochs", 10_000),
+        weight_decay_scope=part.get("weight_decay_scope", "all"),
+    )
+    labels = labels_for(entry.name, kind)
+    return Cell(
+        entry.name,
+        dataset_digest(entry.name, labels),
+        labels=labels,
+        split_kind=kind,
+        normalize=part.get("normalize", True),
+        model=architecture,
+        protocol=protocol,
+        weight_decay=weight_decay(entry.name),
+        dropout=dropout,
+        patience=part.get("patience", 200),
+        measure=measure,
+        lr=part.get("lr", 0.01),
+    )
+
+
+def _variants(part: dict[str, Any], base: Cell, method: NamedMethod) -> Iterator[tuple[str, Cell, float]]:
+    """The plain cell and the unmask ratio of each training size and ratio, with the words that distinguish them."""
+    given = str(part.get("variant", ""))
+    plain = method.method == "plain"  # has no mask: it is the same at every ratio
+    for nodes in part.get("train_nodes", [None]):
+        grown = base if nodes is None else replace(base, train_nodes=nodes)
+        words = [given] if nodes is None else [given, f"{nodes} training nodes"]
+        for ratio in [1.0] if plain else part.get("unmask", [1.0]):
+            shown = [*words, f"unmask {ratio:g}"] if "unmask" in part and not plain else words
+            yield ", ".join(word for word in shown if word), grown, ratio
+
+
+def _strengths(part: dict[str, Any], method: NamedMethod, name: str) -> tuple[float, ...]:
+    """The part's strengths (numbers, grids by name, or a number per dataset/model), else the method's own grid."""
+    given = part.get("strengths")
+    if method.method == "plain":
+        return (0.0,)
+    if given is None:
+        return method.grid
+    if isinstance(given, dict):
+        if name not in given:
+            raise unknown("strength for", name, given)
+        given = [given[name]]
+    found: set[float] = set()
+    for each in [given] if isinstance(given, str) else given:
+        found |= set(named_grid(each)) if isinstance(each, str) else {decimal("strength", each)}
+    return tuple(sorted(found))
+
+
+def _numbers(part: dict[str, Any], key: str) -> tuple[int, ...]:
+    given = part[key]
+    return tuple(range(given)) if isinstance(given, int) else tuple(given)
+
+
+def _dataset(name: str) -> NodeSet | MoleculeSet:
+    try:
+        return find_dataset(name)
+    except DataError:
+        raise unknown("dataset", name, [*NODE_SETS, *MOLECULE_SETS]) from None
+
+
+def _output_size(name: str) -> int:
+    """Classes of a node dataset, tasks of a molecule dataset."""
+    entry = _dataset(name)
+    return entry.classes if isinstance(entry, NodeSet) else entry.tasks
+
+
+def _check_each(key: str, value: str, known: Iterable[str]) -> None:
+    """Refuse several values behind one key, unless they may be meant as the commas of a single one."""
+    parts = [part.strip() for part in value.split(",")]
+    single = any("," in name for name in known) and not all(_loosely(part) in known for part in parts)
+    if len(parts) > 1 and not single:
+        each = ",".join(f"{key}={part}" for part in parts if part)
+        raise UsageError(f"A filter reads key=value for each value, as in {each}, got '{key}={value}'.")
+
+
+def _loosely(name: str) -> str:
+    """Capitals do not matter, nor do dashes for underscores, nor spaces after commas."""
+    return re.sub(r",\s+", ",", name.lower().replace("-", "_"))
+
+
+def _names(line: Line, key: str) -> set[str]:
+    if key == "method":
+        return {line.method.name, line.method.method}
+    if key == "preset":
+        return {line.preset}
+    return {str(getattr(line, key))}
+
+
+def _subset(line: Line, seeds: Sequence[int], name: str) -> tuple[int, ...]:
+    for seed in seeds:
+        if seed not in line.seeds:
+            raise unknown(f"seed in {name}", seed, map(str, line.seeds))
+    return tuple(seed for seed in line.seeds if seed in seeds)

@@ -1,0 +1,220 @@
+"""A table with datasets side by side, as the paper prints it: plain data, and its Markdown, LaTeX and HTML."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from propreg.study.spec.experiment import Experiment
+from propreg.study.tables.rows import PICKED, Row, decimals, mean_std, scale_of
+from propreg.study.tables.text import DIFFERENCES, Listing, notes_of
+
+SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "inconclusive": "?"}
+_LATEX_SIGNS = {"reproduced": "$=$", "higher": r"$\uparrow$", "lower": r"$\downarrow$", "inconclusive": "?"}
+
+
+class Gap(Enum):
+    """Why a cell of a pivot is empty."""
+
+    NOT_ASKED = "not part of the experiment"
+    MISSING = "not all runs are recorded"
+
+
+@dataclass(frozen=True)
+class PivotRow:
+    """A model with a method, at one way of picking the strength: a cell for each dataset."""
+
+    model: str
+    method: str
+    preset: str
+    selection: str
+    cells: tuple[Row | Gap, ...]
+
+    @property
+    def label(self) -> str:
+        """The method with its preset and the way of picking."""
+        picked = "μ fixed" if self.selection == "fixed" else PICKED[self.selection]
+        details = ", ".join(part for part in (self.preset, picked) if part)
+        return f"{self.method} ({details})" if details else self.method
+
+
+@dataclass(frozen=True)
+class Pivot:
+    """The whole table."""
+
+    datasets: tuple[str, ...]
+    rows: tuple[PivotRow, ...]
+
+
+def pivot(rows: Sequence[Row]) -> Pivot:
+    """Rows side by side: datasets, models and methods in order of first appearance, best on test last.
+
+    An incomplete line has no best-on-test row, so the order must not depend on which dataset comes first with one.
+    """
+    datasets = tuple(dict.fromkeys(row.dataset for row in rows))
+    models = list(dict.fromkeys(row.model for row in rows))
+    methods = list(dict.fromkeys((row.model, row.method, row.preset) for row in rows))
+    picked = {(row.model, row.method, row.preset, row.dataset) for row in rows if row.selection == "validation"}
+    found: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault((row.model, row.method, row.preset, row.selection), {})[row.dataset] = row
+    order = sorted(found, key=lambda key: (models.index(key[0]), methods.index(key[:3]), list(PICKED).index(key[3])))
+
+    def cell(key: tuple[str, str, str, str], dataset: str) -> Row | Gap:
+        missing = key[3] == "test" and (*key[:3], dataset) in picked
+        return found[key].get(dataset, Gap.MISSING if missing else Gap.NOT_ASKED)
+
+    return Pivot(datasets, tuple(PivotRow(*key, tuple(cell(key, name) for name in datasets)) for key in order))
+
+
+def to_markdown(
+    experiment: Experiment, rows: Sequence[Row], notes: Sequence[str] = (), listings: Sequence[Listing] = ()
+) -> str:
+    """For GitHub and the like; the paper's number is below ours."""
+    table = pivot(rows)
+    body = [(row.model, row.label, *map(_marked, row.cells)) for row in table.rows]
+    out = [f"**{experiment.title}**", "", *_markdown(("model", "method", *table.datasets), body), ""]
+    for listing in listings:
+        out += [f"**{listing.title}**", "", *_markdown(listing.head, listing.rows), ""]
+    return "\n".join([*out, *_legend(experiment), *notes]) + "\n"
+
+
+def to_html(
+    experiment: Experiment, rows: Sequence[Row], notes: Sequence[str] = (), listings: Sequence[Listing] = ()
+) -> str:
+    """Table elements and their notes, without styles of their own."""
+    table = pivot(rows)
+    out = _html(experiment.title, ("model", "method", *table.datasets), 2, [
+        (html.escape(row.model), html.escape(row.label), *map(_marked, row.cells)) for row in table.rows
+    ])  # fmt: skip
+    for listing in listings:
+        out += _html(listing.title, listing.head, 1, [tuple(map(html.escape, row)) for row in listing.rows])
+    return "\n".join([*out, *(f"<p>{html.escape(note)}</p>" for note in (*_legend(experiment), *notes))]) + "\n"
+
+
+def to_latex(
+    experiment: Experiment, rows: Sequence[Row], notes: Sequence[str] = (), listings: Sequence[Listing] = ()
+) -> str:
+    """A table for booktabs: the paper's number in brackets, the 95 % interval and μ in small print below."""
+    table = pivot(rows)
+    body = []
+    for i, row in enumerate(table.rows):
+        if i:
+            body.append(r"\addlinespace" if row.model == table.rows[i - 1].model else r"\midrule")
+        body.append(" & ".join([_tex(row.model), _tex(row.label), *map(_latex, row.cells)]) + r" \\")
+        body.append(" & ".join(["", "", *map(_latex_below, row.cells)]).lstrip() + r" \\")
+    out = [r"% needs \usepackage{booktabs}", r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
+    out += [*_tabular(("model", "method", *table.datasets), body), r"\par\smallskip"]
+    for listing in listings:
+        lines = [" & ".join(map(_tex, row)) + r" \\" for row in listing.rows]
+        out += [_tex(listing.title), r"\par\smallskip", *_tabular(listing.head, lines), r"\par\smallskip"]
+    out.append(f"\\parbox{{\\linewidth}}{{\\scriptsize {_latex_legend(experiment, notes)}}}")
+    return "\n".join([*out, r"\end{table*}"]) + "\n"
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    lines = ["".join(f" {cell} |" for cell in row) for row in (head, *rows)]
+    return [f"|{lines[0]}", "|---" * len(head) + "|", *(f"|{line}" for line in lines[1:])]
+
+
+def _html(title: str, head: Sequence[str], names: int, rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table whose first columns are headings; cells are HTML already."""
+    heads = "".join(f"<th>{html.escape(name)}</th>" for name in head)
+    out = ["<table>", f"<caption>{html.escape(title)}</caption>", f"<thead><tr>{heads}</tr></thead>\n<tbody>"]
+    for row in rows:
+        cells = [f"<th>{cell}</th>" if i < names else f"<td>{cell}</td>" for i, cell in enumerate(row)]
+        out.append(f"<tr>{''.join(cells)}</tr>")
+    return [*out, "</tbody>", "</table>"]
+
+
+def _tabular(head: Sequence[str], body: Sequence[str]) -> list[str]:
+    columns = "l" * len(head)
+    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(_tex, head)) + r" \\", r"\midrule"]
+    return [*top, *body, r"\bottomrule", r"\end{tabular}"]
+
+
+def _marked(row: Row | Gap) -> str:
+    if isinstance(row, Gap):
+        return ""
+    paper = f"<br>paper {mean_std(row.paper_mean, row.paper_std, row.digits)}" if row.paper_mean is not None else ""
+    if row.mean is None:
+        return row.verdict + paper
+    interval = f"{decimals(row.low, row.digits)} … {decimals(row.high, row.digits)}"
+    strength = "" if row.selection == "none" else f", μ {row.strength:g}{row.mark}"
+    return (
+        f"{mean_std(row.mean, row.std, row.digits)} {SIGNS.get(row.verdict, '')}".rstrip()
+        + f"<br>{interval}{strength}{paper}"
+    )
+
+
+def _latex(row: Row | Gap) -> str:
+    if isinstance(row, Gap):
+        return ""
+    paper = "" if row.paper_mean is None else f" {{\\scriptsize ({decimals(row.paper_mean, row.digits)})}}"
+    if row.mean is None:
+        return r"\emph{incomplete}" + paper
+    mean, std = decimals(row.mean, row.digits), decimals(row.std, row.digits)
+    return f"${mean}\\pm{std}${paper} {_LATEX_SIGNS.get(row.verdict, '')}".rstrip()
+
+
+def _latex_below(row: Row | Gap) -> str:
+    """The second line of a cell: the interval and the strength, or the number of recorded runs."""
+    if isinstance(row, Gap):
+        return ""
+    if row.mean is None:
+        return f"{{\\scriptsize {_tex(row.verdict.partition(': ')[2])}}}"
+    strength = "" if row.selection == "none" else f", $\\mu={_latex_number(row.strength or 0.0)}{row.mark}$"
+    return f"{{\\scriptsize {decimals(row.low, row.digits)}--{decimals(row.high, row.digits)}{strength}}}"
+
+
+def _latex_number(value: float) -> str:
+    digits, power, exponent = f"{value:g}".partition("e")
+    return digits if not power else f"{digits}\\cdot10^{{{int(exponent)}}}".removeprefix("1\\cdot")
+
+
+def _latex_legend(experiment: Experiment, notes: Sequence[str]) -> str:
+    signs = ", ".join(f"{sign} {word}" for word, sign in _LATEX_SIGNS.items())
+    titles = " or ".join(dict.fromkeys(scale_of(line.dataset).title for line in experiment.lines))
+    legend = (
+        f"Mean ± population standard deviation of {titles}, the paper's mean in brackets; below, the "
+        "95 % interval of the mean and the strength μ, with * if it is the smallest or largest that was tried. "
+        "Verdict against the paper's mean:"
+    )
+    return " ".join([f"{_tex(legend)} {signs}.", *map(_tex, notes)])
+
+
+def _legend(experiment: Experiment) -> list[str]:
+    signs = ", ".join(f"{sign} {word}" for word, sign in SIGNS.items())
+    return [
+        *(note for note in notes_of(experiment) if note != DIFFERENCES),
+        f"Signs: {signs}.",
+    ]  # a pivot has no differences
+
+
+_WRITTEN = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "#": r"\#",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "_": r"\_",
+    "%": r"\%",
+    "&": r"\&",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "≤": r"$\leq$",
+    "…": r"\dots{}",
+    "×": r"$\times$",
+    "φ": r"$\phi$",
+    "Â": r"$\hat{A}$",
+    "μ": r"$\mu$",
+    "α": r"$\alpha$",
+    "ω": r"$\omega$",
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_WRITTEN.get(letter, letter) for letter in text)

@@ -1,0 +1,229 @@
+"""The rows of a table: for each line the strength picked on validation, and the one best on test beside it.
+
+Only complete lines have numbers: picking from a part of the grid would be a different choice.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from propreg.data.benchmarks.catalog import MOLECULE_SETS
+from propreg.statistics import Difference, paired, summarize
+from propreg.store.results import Accuracies, Results
+from propreg.store.run import Cell
+from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.paper import MARGIN, paper_number, verdict
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How tables show a score.
+
+    Args:
+        metric: Its name in the store.
+        title: What people call it.
+        factor: What it is multiplied by: 100 for percent.
+        digits: Decimals.
+        sign: 1 if higher is better, −1 if lower.
+        margin: The difference to the paper's number that counts as none.
+    """
+
+    metric: str
+    title: str
+    factor: float
+    digits: int
+    sign: int
+    margin: float
+
+
+SCALES = {
+    "accuracy": Scale("accuracy", "test accuracy in percent", 100, 2, 1, MARGIN),
+    "rocauc": Scale("rocauc", "test ROC-AUC in percent (higher is better)", 100, 2, 1, MARGIN),
+    "rmse": Scale("rmse", "test RMSE (lower is better)", 1, 3, -1, 0.05),
+}
+
+
+def scale_of(dataset: str) -> Scale:
+    """The scale of a dataset's scores.
+
+    Example:
+        >>> scale_of("cora").metric, scale_of("ogbg-molesol").sign
+        ('accuracy', -1)
+    """
+    return SCALES[MOLECULE_SETS[dataset].metric] if dataset in MOLECULE_SETS else SCALES["accuracy"]
+
+
+PICKED = {"none": "", "validation": "picked on validation", "test": "best on test", "fixed": "fixed"}
+"""The ways of picking a strength, in the order of a table's rows, in words."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cell of a table; accuracies in percent, other scores as :data:`SCALES` has them. What is unknown is None.
+
+    ``selection`` is how the strength was picked: ``"validation"``, ``"test"`` (best on test, as the paper's numbers
+    seem to be), ``"fixed"`` if the line has only one, or ``"none"`` for the plain model. ``low`` … ``high`` is a 95 %
+    interval of the mean; ``difference`` and ``p_value`` are against the plain model on the same splits and seeds.
+    ``verdict`` is against the paper's number; of an incomplete line it counts the recorded runs. ``won`` is the share
+    of runs better than the plain one of the same split and seed, ``failed`` the number of runs whose loss became NaN;
+    they count with their best epoch before. ``at_end`` marks the smallest or largest strength of the grid.
+    ``against_plain`` is the whole paired difference, positive where the method is better.
+    """
+
+    model: str
+    dataset: str
+    method: str
+    preset: str
+    selection: str
+    strength: float | None
+    runs: int
+    mean: float | None
+    std: float | None
+    low: float | None
+    high: float | None
+    difference: float | None
+    p_value: float | None
+    paper_mean: float | None
+    paper_std: float | None
+    verdict: str
+    won: float | None = None
+    failed: int = 0
+    at_end: bool = False
+    against_plain: Difference | None = None
+
+    @property
+    def digits(self) -> int:
+        """The decimals of its scores."""
+        return scale_of(self.dataset).digits
+
+    @property
+    def mark(self) -> str:
+        """A star behind a strength beyond which a better one may lie."""
+        return "*" * self.at_end
+
+
+COLUMNS = tuple(each.name for each in fields(Row))[:-4]
+"""The columns of the CSV, which scripts rely on."""
+
+
+def decimals(value: float | None, places: int = 2, sign: bool = False) -> str:
+    """A number for people; rounded in two steps, so that the last bit cannot decide how a half is rounded.
+
+    Example:
+        >>> decimals(1.005), decimals(None), decimals(0.5, 1, sign=True), decimals(-0.04, 1, sign=True)
+        ('1.00', '', '+0.5', '0.0')
+    """
+    if value is None:
+        return ""
+    text = f"{round(value, 9):{'+' if sign else ''}.{places}f}"
+    return text if float(text) else text.lstrip("+-")
+
+
+def signed(value: float | None, places: int = 1) -> str:
+    """A difference for people, with a minus that is as wide as a plus.
+
+    Example:
+        >>> signed(-1.25), signed(0.5), signed(-0.04)
+        ('−1.2', '+0.5', '0.0')
+    """
+    return decimals(value, places, sign=True).replace("-", "−")
+
+
+def mean_std(mean: float | None, std: float | None, places: int = 2) -> str:
+    """Mean ± standard deviation, empty if there is none."""
+    return "" if mean is None else f"{decimals(mean, places)} ± {decimals(std, places)}"
+
+
+def table_rows(experiment: Experiment, results: Results, lines: Iterable[Line] | None = None) -> list[Row]:
+    """The rows of an experiment's lines, in their order."""
+    chosen = experiment.lines if lines is None else lines
+    return [row for line in chosen for row in line_rows(line, experiment.paper, results)]
+
+
+def engine_note(lines: Iterable[Line], results: Results) -> str:
+    """A sentence on runs that another version of the engine trained than their plain runs; empty if there are none."""
+    pairs = [(cell, cell.plain, line.splits, line.seeds) for line in lines for cell in line.cells if cell != cell.plain]
+    others, known = results.count_other_engines(pairs)
+    if not others:
+        return ""
+    return (
+        f"Engines: {others:,} of the {known:,} runs whose engine is recorded were trained by another version of it "
+        "than the plain run that they are compared with; a part of their difference may be the engine's."
+    )
+
+
+def line_rows(line: Line, paper: str, results: Results) -> list[Row]:
+    """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
+    found = [_scores(line, cell, results) for cell in line.cells]
+    sign = scale_of(line.dataset).sign
+    complete = [each for each in found if each is not None]
+    alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
+    if len(complete) < len(found):
+        return [_incomplete(line, paper, results, alone or "validation")]
+    if alone:
+        return [_row(line, paper, results, alone, 0, complete)]
+    return [
+        _row(line, paper, results, "validation", pick([sign * each.val.mean() for each in complete]), complete),
+        _row(line, paper, results, "test", pick([sign * each.test.mean() for each in complete]), complete),
+    ]
+
+
+def _scores(line: Line, cell: Cell, results: Results) -> Accuracies | None:
+    """The scores of a cell on the scale of its table."""
+    scale = scale_of(line.dataset)
+    if scale.metric == "accuracy":
+        return results.accuracies(cell, line.splits, line.seeds)
+    found = results.scores(cell, line.splits, line.seeds, scale.metric)
+    return None if found is None else Accuracies(scale.factor * found.val, scale.factor * found.test)
+
+
+def pick(means: Iterable[float]) -> int:
+    """The index of the largest mean; of equals the first, which is the smallest strength.
+
+    Example:
+        >>> pick([0.5, 0.7, 0.7 + 1e-15])
+        1
+    """
+    return int(np.argmax(np.round(list(means), 9)))  # rounded: a tie is a tie on every machine
+
+
+def _row(line: Line, paper: str, results: Results, selection: str, at: int, accuracies: list[Accuracies]) -> Row:
+    cell, test = line.cells[at], accuracies[at].test
+    summary = summarize(test)
+    scale = scale_of(line.dataset)
+    base = _scores(line, cell.plain, results) if selection != "none" else None
+    difference = None if base is None else paired(scale.sign * test, scale.sign * base.test)
+    number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
+    return Row(
+        model=line.model,
+        dataset=line.dataset,
+        method=line.method.method,
+        preset=line.preset,
+        selection=selection,
+        strength=cell.strength,
+        runs=summary.runs,
+        mean=summary.mean,
+        std=summary.std,
+        low=summary.low,
+        high=summary.high,
+        difference=None if difference is None else scale.sign * difference.mean,
+        p_value=None if difference is None else difference.p_value,
+        paper_mean=None if number is None else number[0],
+        paper_std=None if number is None else number[1],
+        verdict="" if number is None else verdict(test, number[0], scale.margin),
+        won=None if difference is None else difference.won,
+        failed=results.failed(cell, line.splits, line.seeds),
+        at_end=len(line.cells) > 1 and at in (0, len(line.cells) - 1),
+        against_plain=difference,
+    )
+
+
+def _incomplete(line: Line, paper: str, results: Results, selection: str) -> Row:
+    have = sum(results.count(cell, line.splits, line.seeds) for cell in line.cells)
+    of = len(line.cells) * len(line.splits) * len(line.seeds)
+    number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset) or (None, None)
+    name = (line.model, line.dataset, line.method.method, line.preset, selection)
+    return Row(
+        *name, None, have, None, None, None, None, None, None, number[0], number[1], f"incomplete: {have} of {of} runs"
+    )

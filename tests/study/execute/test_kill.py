@@ -1,0 +1,63 @@
+"""Sweeps that are killed and restarted end in the same bytes as one left alone."""
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from propreg.store.integrity import check_store
+from propreg.store.store import Store
+from study.sweeping import begin, exported
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked and killed the way Linux does it"),
+]
+PATIENCE = 300.0
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The export of a sweep that nobody disturbs."""
+    path = tmp_path_factory.mktemp("undisturbed") / "store.sqlite"
+    process = begin(path)
+    process.join(PATIENCE)
+    assert process.exitcode == 0
+    return exported(path)
+
+
+@pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 10)])
+def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, workers: int, kills: int) -> None:
+    path, draw = tmp_path / "store.sqlite", random.Random(workers)
+    for _ in range(kills):
+        crew = [begin(path) for _ in range(workers)]
+        for process in crew:
+            process.join(draw.uniform(0.0, 1.2))
+            process.kill()
+            process.join(PATIENCE)
+        assert not path.exists() or check_store(path)[1] == []
+    crew = [begin(path) for _ in range(workers)]
+    for process in crew:
+        process.join(PATIENCE)
+        assert process.exitcode == 0
+    assert exported(path) == undisturbed
+    with Store(path, "read") as store:
+        shares = [session["runs"] for session in store.sessions()]
+    assert sum(shares) == 200
+    assert len(shares) > kills // 2, "most kills should have come while something was left to train"
+    assert check_store(path) == (200, [], 0)
+
+
+def test_two_processes_share_the_work(tmp_path: Path, undisturbed: str) -> None:
+    path = tmp_path / "store.sqlite"
+    crew = [begin(path), begin(path)]
+    for process in crew:
+        process.join(PATIENCE)
+        assert process.exitcode == 0
+    assert exported(path) == undisturbed
+    with Store(path, "read") as store:
+        shares = [session["runs"] for session in store.sessions()]
+        assert store.db.execute("SELECT count(*) FROM leases").fetchone() == (0,)
+    assert len(shares) == 2
+    assert sum(shares) == 200

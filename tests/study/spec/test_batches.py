@@ -1,0 +1,68 @@
+"""Batches: the same whatever is missing, and members that one program can train."""
+
+import json
+from pathlib import Path
+
+from propreg.store.results import load_results
+from propreg.study.spec.batches import cut, longest_first
+from propreg.study.spec.experiment import experiment_names, load_experiment, select_lines
+
+RESULTS = Path(__file__).parents[3] / "results"
+
+
+def test_every_run_is_in_one_batch() -> None:
+    experiment = load_experiment("table-standard-gcn-gat")
+    keys = [run.key for batch in cut(experiment.lines) for run in batch.runs]
+    assert sorted(keys) == sorted(run.key for run in experiment.runs())
+
+
+def test_members_share_what_a_program_needs() -> None:
+    for batch in cut(load_experiment("ablation").lines):
+        shared = {(r.cell.dataset, r.cell.digest, r.cell.model, r.cell.method, r.cell.protocol) for r in batch.runs}
+        assert len(shared) == 1
+        assert len({(run.cell.normalize, run.cell.labels, run.cell.measure) for run in batch.runs}) == 1
+
+
+def test_batches_of_a_line_do_not_depend_on_the_others() -> None:
+    table = load_experiment("table1")
+    whole = {batch.id for batch in cut(table.lines)}
+    part = cut(select_lines(table, ["dataset=cora,model=gcn,method=preg-reference"]))
+    assert [len(batch.runs) for batch in part] == [500]
+    assert all(batch.id in whole for batch in part)
+
+
+def test_sizes_are_those_of_the_presets() -> None:
+    table = load_experiment("table1")
+    sizes = [len(batch.runs) for batch in cut(select_lines(table, ["dataset=physics,model=gat,method=preg-paper"]))]
+    assert sizes == [125] * 4
+
+
+def test_ids_are_stable() -> None:
+    assert [batch.id for batch in cut(load_experiment("digits-smoke").lines)][:2] == [
+        "6c0fdf170621de8a",
+        "f0ca0518f707d68f",
+    ]
+
+
+def test_longest_first() -> None:
+    costs = [batch.cost for batch in longest_first(cut(load_experiment("table1").lines))]
+    assert costs == sorted(costs, reverse=True)
+
+
+def test_strengths_that_came_later_leave_the_batches_of_the_others_as_they_were() -> None:
+    batches = cut(select_lines(load_experiment("table1"), ["dataset=cora,model=gcn,method=label_smoothing"]))
+    strengths = [sorted({run.cell.strength for run in batch.runs}) for batch in batches]
+    assert [len(batch.runs) for batch in batches] == [300, 25]
+    assert 0.99 not in strengths[0]
+    assert strengths[1] == [0.99]
+
+
+def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> None:
+    """Else they could not be trained again bit for bit."""
+    lines = [line for name in experiment_names() for line in load_experiment(name).lines]
+    cells = {cell.text for line in lines for cell in line.cells}
+    made = {batch.id for name in experiment_names() for batch in cut(load_experiment(name).lines)}
+    recorded = [(text, batch) for text, _, _, _, batch in load_results(RESULTS).runs()]
+    assert len(recorded) > 90_000
+    lost = {json.loads(text)["method"]["name"] for text, batch in recorded if text in cells and batch not in made}
+    assert not lost

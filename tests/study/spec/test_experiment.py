@@ -1,0 +1,152 @@
+"""The experiments of the package: how many runs, which, and that nothing in them is misspelled."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
+from propreg.engine.spec import Method
+from propreg.store.errors import StudyError
+from propreg.store.results import load_results
+from propreg.study.spec.experiment import experiment_names, load_experiment, read_experiment, select_lines
+from propreg.study.spec.presets import named_grid, named_method
+from propreg.study.tables.picked import picked_text
+
+RUNS = {
+    "table1": 59_325,
+    "table-phi": 42_350,
+    "table-standard-gcn-gat": 2_460,
+    "fig-training-nodes": 7_150,
+    "fig-mask": 3_850,
+    "fig-strength": 6_150,
+    "fig-depth": 8_050,
+    "fig-tsne": 50,
+    "ablation": 30_125,
+    "digits-smoke": 200,
+    "table3": 2_040,
+}
+RECORD = Path(__file__).parents[3] / "results"
+PART = '[[parts]]\ndatasets = ["digits"]\nmodels = ["gcn"]\nmethods = ["plain"]\nsplits = 1\nseeds = 1\n'
+
+
+def test_every_experiment_has_its_count() -> None:
+    assert experiment_names() == sorted(RUNS)
+
+
+@pytest.mark.parametrize("name", sorted(RUNS))
+def test_counts(name: str) -> None:
+    experiment = load_experiment(name)
+    runs = list(experiment.runs())
+    assert len(runs) == RUNS[name]
+    assert len({run.key for run in runs}) == len(runs)
+    assert all(run.cell.dataset in {**NODE_SETS, **MOLECULE_SETS} for run in runs)
+
+
+def test_table1_follows_the_paper() -> None:
+    lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("table1").lines}
+    assert {key[0] for key in lines} == set(NODE_SETS) - {"digits"}
+    reference = lines["citeseer", "gcn", "preg-reference"]
+    assert reference.cells[0].method == Method.preset("reference")
+    assert [cell.strength for cell in reference.cells] == [round(0.05 * i, 2) for i in range(1, 21)]
+    assert {cell.labels for cell in reference.cells} == {"authors"}
+    assert (len(reference.splits), len(reference.seeds)) == (5, 5)
+    assert {lines[name, "gcn", "plain"].cells[0].weight_decay for name in ("cora", "citeseer", "pubmed")} == {5e-4}
+    assert {lines[name, "gcn", "plain"].cells[0].weight_decay for name in ("cs", "physics", "photo")} == {0.0}
+    gat = lines["cora", "gat", "plain"].cells[0]
+    assert (gat.model.hidden, gat.model.heads, gat.model.input_dropout, gat.dropout) == (16, 8, 0.6, 0.6)
+    assert gat.model.attention_dropout == 0.6
+    assert {key[1] for key in lines} == {"gcn", "gat", "mlp"}
+    for name in ("label_smoothing", "confidence_penalty-paper", "laplacian-mean"):
+        assert len(lines["cora", "gcn", name].cells) >= 10
+    assert min(named_grid("laplacian-mean")) == 1e-5
+
+
+def test_the_ablation_has_the_papers_mlp_beside_the_codes() -> None:
+    lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("ablation").lines}
+    small, large = (lines["cora", model, "plain"].cells[0] for model in ("mlp-16", "mlp"))
+    assert (small.model.hidden, small.dropout) == (16, 0.0)
+    assert (large.model.hidden, large.dropout) == (64, 0.5)
+
+
+def test_masks_take_the_strengths_that_table1_picks() -> None:
+    """Of the places whose row is complete; the others keep the published ones until then."""
+    table = select_lines(load_experiment("table1"), ["method=preg-reference"])
+    picked = tomllib.loads(picked_text(table, load_results(RECORD)))
+    masks = select_lines(load_experiment("fig-mask"), ["method=preg-reference"])
+    known = {f"{line.dataset}/{line.model}": {cell.strength for cell in line.cells} for line in masks}
+    shared = known.keys() & picked.keys()
+    assert len(shared) >= 12
+    assert {place: known[place] for place in shared} == {place: {picked[place]} for place in shared}
+
+
+def test_the_public_split_takes_pygs_labels() -> None:
+    cells = [cell for line in load_experiment("table-standard-gcn-gat").lines for cell in line.cells]
+    assert {(cell.labels, cell.split_kind) for cell in cells} == {("pyg", "public")}
+
+
+def test_plain_runs_are_shared_between_experiments() -> None:
+    table = {run.key for run in load_experiment("table1").runs()}
+    mask = [run for run in load_experiment("fig-mask").runs() if run.cell.method.name == "plain"]
+    assert len(mask) == 2 * 7 * 25
+    assert all(run.key in table for run in mask)
+
+
+def test_the_whole_graph_unmasked_is_table1s_run() -> None:
+    table = {run.key for run in load_experiment("table1").runs()}
+    line = select_lines(load_experiment("fig-mask"), ["dataset=cora,model=gcn"])[-1]
+    assert line.variant == "unmask 1"
+    assert all(run.key in table for run in line.runs())
+
+
+def test_kl_by_classes_has_the_datasets_factor() -> None:
+    assert named_method("preg-kl_by_classes").on(4).phi_scale == 0.25
+    line = select_lines(load_experiment("table-phi"), ["dataset=cora,model=gcn,method=preg-kl_by_classes"])[0]
+    assert line.cells[0].method.phi_scale == pytest.approx(1 / 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("title = [", "is not TOML"),
+        ("title = 'nothing'", "has no \\[\\[parts\\]\\]"),
+        (PART.replace("seeds = 1", ""), "has no seeds: each needs datasets, models, methods, splits, seeds"),
+        (PART + 'color = "red"', "no setting of experiment mine 'color'"),
+        (PART.replace("digits", "digit"), "Did you mean 'digits'"),
+        (PART.replace("gcn", "gcm"), "no model 'gcm'"),
+        (PART.replace("plain", "pleg"), "no method 'pleg'"),
+        (PART + 'split_kind = "mine"', "no split_kind 'mine'"),
+        (PART + 'measure = "mine"', "no measure 'mine'"),
+        (PART.replace("plain", "preg-paper") + 'strengths = "fine"', "no grid 'fine'"),
+        (PART.replace("plain", "preg-paper") + 'strengths = { "cora/gcn" = 1 }', "no strength for 'digits/gcn'"),
+        (PART.replace("digits", "ogbg-molhiv"), "ogbg-molhiv has no official split: molecules have a scaffold split"),
+    ],
+)
+def test_bad_experiments_say_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        read_experiment("mine", text)
+
+
+@pytest.mark.parametrize(
+    ("only", "says"),
+    [
+        ("dataset=cors", "no dataset in table1 'cors'. Did you mean 'cora'\\? Known are: citeseer, "),
+        ("hue=red", "no filter 'hue'. Known are: dataset, model, method, preset"),
+        ("cora", "reads key=value"),
+        ("method=preg-referense", "Did you mean 'preg-reference'"),
+    ],
+)
+def test_bad_filters_name_the_known_ones(only: str, says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        select_lines(load_experiment("table1"), [only])
+
+
+def test_filters_and_seeds() -> None:
+    table = load_experiment("table1")
+    lines = select_lines(table, ["dataset=Cora,dataset=photo", "model=gcn,method=label-smoothing"], [0, 3])
+    assert [(line.dataset, line.seeds) for line in lines] == [("cora", (0, 3)), ("photo", (0, 3))]
+    assert {line.method.name for line in select_lines(table, ["method=preg"])} == {"preg-reference", "preg-paper"}
+    with pytest.raises(StudyError, match="no seed in table1 7"):
+        select_lines(table, [], [7])
+    with pytest.raises(StudyError, match="No line of table1 matches"):
+        select_lines(table, ["method=plain,preset=paper"])
