@@ -1,0 +1,184 @@
+"""Training on molecules: the engine's time per run and step, against OGB's example loop written in PyG.
+
+The loop is what a user of OGB runs: PyG's DataLoader, one model, one mini-batch of 32 at a time, plain or with P-reg in
+the paper form through ``propreg.preg``. Both train on the same dataset with the same model; times are per run and step,
+evaluation left out. The engine's numbers of runs are 10 seeds times so many strengths.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GINEConv, MessagePassing, global_add_pool, global_mean_pool
+from torch_geometric.utils import degree
+
+import propreg
+from common import Record, parser, settled, show
+from propreg.data.benchmarks.molecules import MoleculeDataset
+from propreg.engine.models.molecules import MoleculeModel
+from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
+from propreg.molecules.regularizers import Form
+from propreg.molecules.train import MoleculeProtocol, MoleculeRun, MoleculeTask, Training
+
+WIDTH, LAYERS, DROPOUT, BATCH = 300, 5, 0.5, 32
+SEEDS = 10
+
+
+class Encoder(nn.Module):
+    """OGB's atom or bond encoder."""
+
+    def __init__(self, dims: tuple[int, ...]) -> None:
+        super().__init__()
+        self.tables = nn.ModuleList(nn.Embedding(dim, WIDTH) for dim in dims)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.stack([table(x[:, i]) for i, table in enumerate(self.tables)]).sum(0)
+
+
+class GcnConv(MessagePassing):  # type: ignore[misc]
+    """OGB's GCN convolution."""
+
+    def __init__(self) -> None:
+        super().__init__(aggr="add")
+        self.linear, self.root = nn.Linear(WIDTH, WIDTH), nn.Embedding(1, WIDTH)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> Tensor:
+        x = self.linear(x)
+        deg = degree(edge_index[0], len(x), dtype=x.dtype) + 1
+        norm = (deg[edge_index[0]] * deg[edge_index[1]]).rsqrt()
+        out: Tensor = self.propagate(edge_index, x=x, edge_attr=edge_attr, norm=norm)
+        own: Tensor = (x + self.root.weight).relu() / deg.view(-1, 1)
+        return out + own
+
+    def message(self, x_j: Tensor, edge_attr: Tensor, norm: Tensor) -> Tensor:
+        sent: Tensor = norm.view(-1, 1) * (x_j + edge_attr).relu()
+        return sent
+
+
+def mlp() -> nn.Sequential:
+    """300 → 600 → 300 with batch norm and ReLU between."""
+    return nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH), nn.BatchNorm1d(2 * WIDTH), nn.ReLU(), nn.Linear(2 * WIDTH, WIDTH))
+
+
+class Gnn(nn.Module):
+    """OGB's example network; returns its outputs and the last node embeddings."""
+
+    def __init__(self, name: str, virtual: bool, tasks: int) -> None:
+        super().__init__()
+        self.atoms, self.head, self.virtual = Encoder(ATOM_DIMS), nn.Linear(WIDTH, tasks), virtual
+        self.bonds = nn.ModuleList(Encoder(BOND_DIMS) for _ in range(LAYERS))
+        made = (GINEConv(mlp(), train_eps=True) if name == "mol-gin" else GcnConv() for _ in range(LAYERS))
+        self.convs = nn.ModuleList(made)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(WIDTH) for _ in range(LAYERS))
+        self.token = nn.Embedding(1, WIDTH)
+        self.virtuals = nn.ModuleList(nn.Sequential(mlp(), nn.BatchNorm1d(WIDTH), nn.ReLU()) for _ in range(LAYERS - 1))
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        h, graph = self.atoms(batch.x), batch.batch
+        virtual = self.token.weight.expand(batch.num_graphs, -1)
+        for i in range(LAYERS):
+            h = h + virtual[graph] if self.virtual else h
+            before = h
+            h = self.norms[i](self.convs[i](h, batch.edge_index, self.bonds[i](batch.edge_attr)))
+            h = nn.functional.dropout(h if i == LAYERS - 1 else h.relu(), DROPOUT, self.training)
+            if self.virtual and i < LAYERS - 1:
+                virtual = self.virtuals[i](global_add_pool(before, graph) + virtual)
+                virtual = nn.functional.dropout(virtual, DROPOUT, self.training)
+        return self.head(global_mean_pool(h, graph)), h
+
+
+def endless(loader: DataLoader) -> Iterator[Data]:
+    """Mini-batches, epoch after epoch."""
+    while True:
+        yield from loader
+
+
+def loop(data: MoleculeDataset, name: str, virtual: bool, form: Form, device: str, steps: int) -> float:
+    """Seconds per step of OGB's example loop."""
+    torch.manual_seed(0)
+    model = Gnn(name, virtual, data.num_tasks).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    graphs = list(data[data.split["train"]])
+    loader = endless(DataLoader(graphs, batch_size=BATCH, shuffle=True, drop_last=True))
+    lossy = nn.BCEWithLogitsLoss() if data.metric == "rocauc" else nn.MSELoss()
+
+    def step() -> None:
+        batch = next(loader).to(device)
+        out, h = model(batch)
+        known = batch.y == batch.y
+        loss = lossy(out[known], batch.y[known].to(out.dtype))
+        if form == "paper":
+            loss = loss + 0.5 * propreg.preg(h, batch.edge_index)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+
+    return timed(step, device, steps)
+
+
+def engine(data: MoleculeDataset, model: MoleculeModel, form: Form, members: int, device: str, steps: int) -> float:
+    """Seconds per run and step of the engine."""
+    task = MoleculeTask(data.arrays, data.task_type, torch.device(device))
+    runs = [MoleculeRun(seed, 0.1 * place) for seed in range(SEEDS) for place in range(members)]
+    training = Training(task, model, form, runs, MoleculeProtocol(epochs=1))
+    batches = itertools.cycle(training.steps.orders(1))
+    number = itertools.count(1)
+
+    def step() -> None:
+        training.train_on(next(batches), next(number))
+
+    warm = 20 if device == "cuda" else 1
+    return timed(step, device, steps, warm) / len(runs)
+
+
+def timed(step: object, device: str, steps: int, warm: int = 5) -> float:
+    """Seconds per call."""
+    assert callable(step)
+    for _ in range(warm):
+        step()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(steps):
+        step()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) / steps
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__ or "")
+    options.add_argument("--dataset", default="ogbg_moltox21")
+    given = settled(options)
+    gpu = given.device == "cuda"
+    data = propreg.load_dataset(given.dataset)
+    if not isinstance(data, MoleculeDataset):
+        raise SystemExit(f"{given.dataset} is no molecule dataset.")
+    if gpu:
+        torch.zeros(1, device="cuda")
+    records = []
+    models = [MoleculeModel("mol-gin", virtual_node=True), MoleculeModel("mol-gcn")]
+    if gpu and not given.quick:
+        models += [MoleculeModel("mol-gin"), MoleculeModel("mol-gcn", virtual_node=True)]
+    for model in models:
+        name, virtual = model.name, model.virtual_node
+        for form in ("plain", "paper") if gpu and not given.quick else ("paper",):
+            title = f"{name}{' + virtual node' if virtual else ''}, {form}"
+            base = loop(data, name, virtual, form, given.device, 100 if gpu else 5)
+            records.append(Record(title, given.device, "step of the loop", 1e3 * base, "ms"))
+            for members in ((1, 11, 22) if form == "paper" else (1,)) if gpu else (1, 2):
+                ours = engine(data, model, form, members, given.device, 40 if gpu else 2)
+                metric = f"step of the engine, {SEEDS * members} runs"
+                records.append(Record(title, given.device, metric, 1e3 * ours, "ms", "the loop", base / ours))
+                if gpu:
+                    torch.cuda.empty_cache()
+    show(records, given.device, given.json, given.save)
+
+
+if __name__ == "__main__":
+    main()

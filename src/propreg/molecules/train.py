@@ -1,0 +1,367 @@
+"""The training loop on molecules: all seeds and all strengths of a cell as one program.
+
+Every seed has its own order of molecules, initial weights and dropout masks, drawn from its identity; its strengths
+share them, so that strength 0 in the paper form is the plain run. The loop is OGB's example: Adam, mini-batches of 32,
+a fixed number of epochs, validation and test after each.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from propreg.data.benchmarks.molecules import Molecules, digest_molecules
+from propreg.data.digests import join_digests
+from propreg.engine.models.molecules import MoleculeModel
+from propreg.engine.ops.adam import Adam
+from propreg.engine.ops.dropout import MaskKeys, Masks, Rates
+from propreg.engine.ops.random import generator
+from propreg.molecules.networks import (
+    Draw,
+    MoleculeNetwork,
+    Parameters,
+    Weight,
+    buffers_of,
+    weights_of,
+)
+from propreg.molecules.packing import Batch, Packed, assemble
+from propreg.molecules.regularizers import PASSES, Form, preg_term
+from propreg.molecules.scores import rmse, roc_auc
+
+EVALUATED = 128  # molecules in a mini-batch of an evaluation: sums over molecules are dense products
+
+
+@dataclass(frozen=True)
+class MoleculeProtocol:
+    """How a training goes; the defaults are OGB's example."""
+
+    epochs: int = 100
+    batch_size: int = 32
+    lr: float = 0.001
+    dropout: float = 0.5
+
+
+@dataclass(frozen=True)
+class MoleculeRun:
+    """One training of the batch."""
+
+    seed: int = 0
+    strength: float = 0.0
+
+
+@dataclass(frozen=True)
+class MoleculeResult:
+    """The scores after each epoch; the reported epoch is the first with the best validation score."""
+
+    run: MoleculeRun
+    val: NDArray[np.float64]
+    test: NDArray[np.float64]
+    maximize: bool
+    weights: dict[str, Tensor] = field(default_factory=dict, compare=False)
+
+    @property
+    def epoch(self) -> int:
+        """The reported epoch, counted from 1; 0 where validation has no score."""
+        scores = self.val if self.maximize else -self.val
+        return 0 if np.isnan(scores).all() else int(np.nanargmax(scores)) + 1
+
+    @property
+    def failed(self) -> bool:
+        """Whether outputs became NaN or infinite."""
+        return not bool(np.isfinite(self.val).all())
+
+
+class MoleculeTask:
+    """A molecule dataset on its device."""
+
+    def __init__(
+        self,
+        data: Molecules,
+        task: str,
+        device: torch.device,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        self.data, self.task, self.device, self.dtype = data, task, device, dtype
+        self.digest = join_digests(data.digests or digest_molecules(data))
+        self.packed = Packed.of(data, device, dtype)
+        self.maximize = task == "binary classification"
+
+    def stream(self, seed: int, model: MoleculeModel, name: str) -> int:
+        """A 64-bit key of one stream of one seed: strength and form of P-reg have no part in it."""
+        text = json.dumps([self.digest, seed, model.identity(), name], sort_keys=True, separators=(",", ":"))
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
+
+    def loss(self, out: Tensor, batch: Batch) -> Tensor:
+        """Mean over the labeled entries of each mini-batch, [S, M]."""
+        y, labeled = batch.y.unsqueeze(1), batch.labeled.unsqueeze(1)
+        if self.maximize:
+            each = binary_cross_entropy_with_logits(out, y.expand_as(out), reduction="none")
+        else:
+            each = (out - y).square()
+        return (each * labeled).sum((2, 3)) / labeled.sum((2, 3)).clamp(min=1)
+
+    def score(self, out: Tensor, part: str) -> Tensor:
+        """ROC-AUC or RMSE of outputs [R, molecules, tasks] on a part of the split. [R]."""
+        chosen = torch.from_numpy(self.data.split[part]).to(self.device)
+        y, labeled = self.packed.y[chosen], self.packed.labeled[chosen] > 0
+        return roc_auc(out, y, labeled) if self.maximize else rmse(out, y, labeled)
+
+
+def train_molecules(
+    task: MoleculeTask,
+    model: MoleculeModel,
+    form: Form,
+    runs: Sequence[MoleculeRun],
+    protocol: MoleculeProtocol | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    keep_weights: bool = False,
+) -> Iterator[tuple[int, MoleculeResult]]:
+    """Train all runs as one program and yield (place in ``runs``, result) at the end."""
+    protocol = protocol or MoleculeProtocol()
+    training = Training(task, model, form, runs, protocol)
+    for epoch in range(1, protocol.epochs + 1):
+        training.epoch(epoch)
+        if stop():
+            return
+    yield from training.results(keep_weights)
+
+
+class Training:
+    """What changes while a batch of runs trains."""
+
+    def __init__(
+        self,
+        task: MoleculeTask,
+        model: MoleculeModel,
+        form: Form,
+        runs: Sequence[MoleculeRun],
+        protocol: MoleculeProtocol,
+    ) -> None:
+        self.task, self.model, self.form, self.runs, self.protocol = task, model, form, list(runs), protocol
+        self.order, self.seeds = _by_seed(runs)
+        self.network = MoleculeNetwork(model)
+        tasks = task.data.y.shape[1]
+        in_order = [runs[i] for i in self.order]
+        seeds = [run.seed for run in in_order]
+        self.parameters = self._initial(weights_of(model, tasks, form == "reference"), seeds)
+        self.buffers = {name: t.detach() for name, t in self._initial(buffers_of(model), seeds).items()}
+        self.strength = torch.tensor([run.strength for run in in_order], dtype=task.dtype, device=task.device)
+        lr = torch.full((len(runs),), protocol.lr, dtype=task.dtype, device=task.device)
+        self.adam = Adam(self.parameters, lr, dict.fromkeys(self.parameters, torch.zeros_like(lr)))
+        streams = [task.stream(seed, model, "dropout") for seed in self.seeds]
+        self.keys = MaskKeys(np.array(streams, np.uint64), task.device)
+        self.rates = Rates(torch.full((len(self.seeds),), protocol.dropout, dtype=task.dtype, device=task.device))
+        self.steps = _Steps(task, model, self.seeds, protocol)
+        self.scores: list[Tensor] = []  # [2, R] after each epoch
+        self._programs: dict[tuple[int, int], _Recorded] = {}
+        self._given = torch.zeros(len(self.seeds), protocol.batch_size, dtype=torch.int64, device=task.device)
+        self._evaluated = {part: self._eval_batches(part) for part in ("valid", "test")}
+
+    def epoch(self, number: int) -> None:
+        """All mini-batches of an epoch, then the scores."""
+        with _tensor_cores():
+            self._epoch(number)
+
+    def _epoch(self, number: int) -> None:
+        orders = self.steps.orders(number)
+        for i, batch in enumerate(orders):
+            self.train_on(batch, (number - 1) * len(orders) + i + 1)
+        self.scores.append(torch.stack([self.task.score(self.outputs(part), part) for part in ("valid", "test")]))
+
+    def train_on(self, batch: tuple[Tensor, tuple[int, int]], number: int) -> None:
+        """One step, counted from 1, on the molecules of each seed and the sizes they are padded to."""
+        molecules, size = batch
+        self._given.copy_(molecules)
+        self.keys.advance(number)
+        self.adam.advance()
+        self._program(size)()
+
+    @torch.no_grad()
+    def outputs(self, part: str) -> Tensor:
+        """Outputs of all runs on a part of the split, [R, molecules, tasks]."""
+        found = []
+        for batch, count in self._evaluated[part]:
+            h = self.network.atoms(self.parameters, self.buffers, batch, lambda _: None, training=False)
+            found.append(self.network.predict(self.parameters, h, batch)[0, :, :count])
+        return torch.cat(found, dim=1)
+
+    def results(self, keep_weights: bool = False) -> Iterator[tuple[int, MoleculeResult]]:
+        """The results, in the order of training; with the weights of the last epoch if wanted."""
+        scores = torch.stack(self.scores).cpu().numpy()
+        for row, place in enumerate(self.order):
+            kept = {**self.parameters, **self.buffers} if keep_weights else {}
+            weights = {name: t[row].detach().cpu() for name, t in kept.items()}
+            val, test = scores[:, 0, row], scores[:, 1, row]
+            yield place, MoleculeResult(self.runs[place], val, test, self.task.maximize, weights)
+
+    def loss(self, batch: Batch) -> Tensor:
+        """The loss of each run, [R]."""
+        passes = [
+            self.network.atoms(self.parameters, self.buffers, batch, self._draw(number), training=True)
+            for number in range(PASSES[self.form])
+        ]
+        loss = self.task.loss(self.network.predict(self.parameters, passes[0], batch), batch)
+        term = preg_term(self.form, passes, self.parameters, batch)
+        if term is not None:
+            loss = loss + self.strength.view_as(loss) * term
+        return loss.flatten()
+
+    def step(self, batch: Batch) -> Tensor:
+        """One step of Adam on each run's loss; returns the losses [R]."""
+        with torch.enable_grad():
+            loss = self.loss(batch)
+            gradients = torch.autograd.grad(loss.sum(), list(self.parameters.values()))
+        self.adam.step(self.parameters, dict(zip(self.parameters, gradients, strict=True)))
+        return loss.detach()
+
+    def _program(self, size: tuple[int, int]) -> Callable[[], object]:
+        def body() -> Tensor:
+            return self.step(assemble(self.task.packed, self._given, *size))
+
+        if self.task.device.type != "cuda":
+            return body
+        if size not in self._programs:
+            self._programs[size] = _Recorded(body)
+        return self._programs[size]
+
+    def _draw(self, number: int) -> Draw:
+        """The masks of a training pass; a layer's, or a virtual node's after it."""
+
+        def draw(place: str) -> Masks | None:
+            if self.protocol.dropout == 0:
+                return None
+            kind, layer = ("virtual", 7) if place.startswith("virtual") else ("layer", 5)
+            site = 2 * int(place[layer:]) + (kind == "virtual")
+            return Masks(self.keys(site * len(PASSES) + number), self.rates)
+
+        return draw
+
+    def _initial(self, weights: dict[str, Weight], seeds: list[int]) -> Parameters:
+        """Drawn in float64 from each seed's own stream, one stream per parameter."""
+        found = {}
+        for name, weight in weights.items():
+            drawn = {seed: self._drawn(weight, seed, name) for seed in dict.fromkeys(seeds)}
+            values = np.stack([drawn[seed] for seed in seeds])
+            found[name] = torch.from_numpy(values).to(self.task.device, self.task.dtype).requires_grad_()
+        return found
+
+    def _drawn(self, weight: Weight, seed: int, name: str) -> NDArray[np.float64]:
+        if weight.draw in ("zeros", "ones"):
+            return np.full(weight.shape, float(weight.draw == "ones"))
+        random = generator(self.task.stream(seed, self.model, name))
+        if weight.draw == "normal":
+            return random.standard_normal(weight.shape)
+        bounds: NDArray[np.float64] | float = weight.bounds[0]
+        if weight.blocks:
+            bounds = np.repeat(weight.bounds, weight.blocks)[:, None]
+        return random.uniform(-1, 1, weight.shape) * bounds
+
+    def _eval_batches(self, part: str) -> list[tuple[Batch, int]]:
+        """The part in its own order, as mini-batches that all runs share."""
+        chosen, packed = self.task.data.split[part], self.task.packed
+        found = []
+        for start in range(0, len(chosen), EVALUATED):
+            rows = chosen[start : start + EVALUATED]
+            sizes = int(packed.atoms_of[rows].sum()), max(int(packed.bonds_of[rows].sum()), 1)
+            found.append((assemble(packed, torch.from_numpy(rows[None]).to(self.task.device), *sizes), len(rows)))
+        return found
+
+
+class _Steps:
+    """Which molecules each step trains on, and what its atoms and bonds are padded to."""
+
+    LEVELS = (0.5, 0.9, 1.0)  # quantiles of the steps' sizes that padding goes up to: a recorded program for each
+
+    def __init__(
+        self, task: MoleculeTask, model: MoleculeModel, seeds: Sequence[int], protocol: MoleculeProtocol
+    ) -> None:
+        self.task, self.model, self.seeds, self.protocol = task, model, seeds, protocol
+        sizes = np.concatenate([self._sizes(epoch) for epoch in range(1, protocol.epochs + 1)])
+        atoms = sizes[:, 0]
+        levels = sorted({_rounded(int(np.quantile(atoms, level))) for level in self.LEVELS})
+        self.levels = []
+        for low, high in zip([0, *levels], levels, strict=False):
+            inside = sizes[(atoms > low) & (atoms <= high)]
+            if len(inside):
+                self.levels.append((high, _rounded(int(inside[:, 1].max()))))
+
+    def orders(self, epoch: int) -> list[tuple[Tensor, tuple[int, int]]]:
+        """The mini-batches of an epoch: molecules [S, B], −1 where there are fewer, and the padded sizes."""
+        found = []
+        for molecules, (atoms, _) in zip(self._cut(epoch), self._sizes(epoch), strict=True):
+            size = next(level for level in self.levels if atoms <= level[0])
+            found.append((torch.from_numpy(molecules).to(self.task.device), size))
+        return found
+
+    def _cut(self, epoch: int) -> list[NDArray[np.int64]]:
+        train, size = self.task.data.split["train"], self.protocol.batch_size
+        streams = [self.task.stream(seed, self.model, f"order{epoch}") for seed in self.seeds]
+        order = np.stack([generator(stream).permutation(train) for stream in streams])
+        cut = [order[:, i : i + size] for i in range(0, order.shape[1], size)]
+        if cut[-1].shape[1] == 1:  # batch norm over one graph means nothing; OGB's example skips it
+            cut.pop()
+        short = size - cut[-1].shape[1]
+        cut[-1] = np.pad(cut[-1], ((0, 0), (0, short)), constant_values=-1)
+        return cut
+
+    def _sizes(self, epoch: int) -> NDArray[np.int64]:
+        """The most atoms and directed bonds of any seed in each step, [steps, 2]."""
+        packed = self.task.packed
+        found = []
+        for molecules in self._cut(epoch):
+            real = molecules >= 0
+            counts = [(np.where(real, each[molecules], 0).sum(1).max()) for each in (packed.atoms_of, packed.bonds_of)]
+            found.append(counts)
+        return np.array(found, np.int64)
+
+
+class _Recorded:
+    """A step as a CUDA graph: it runs as it is once, so that kernels compile, and is recorded the second time."""
+
+    def __init__(self, body: Callable[[], Tensor]) -> None:
+        self.body, self.warm = body, False
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        if self.graph is not None:
+            self.graph.replay()
+        elif not self.warm:
+            self.body()
+            self.warm = True
+        else:
+            self.graph = torch.cuda.CUDAGraph()
+            torch.cuda.synchronize()
+            with torch.cuda.graph(self.graph):
+                self.body()
+            self.graph.replay()
+
+
+@contextlib.contextmanager
+def _tensor_cores() -> Iterator[None]:
+    """Let a GPU's tensor cores multiply in TF32: 10 bits of mantissa, sums in float32, a third less time per step."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _by_seed(runs: Sequence[MoleculeRun]) -> tuple[list[int], list[int]]:
+    """The runs sorted by seed, and the seed of each group; each run alone where seeds have unequal numbers of runs."""
+    order = sorted(range(len(runs)), key=lambda i: runs[i].seed)
+    seeds = [runs[i].seed for i in order]
+    counts = {seeds.count(seed) for seed in seeds}
+    return (order, list(dict.fromkeys(seeds))) if len(counts) == 1 else (order, seeds)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // 32) * 32

@@ -1,0 +1,52 @@
+"""ROC-AUC and RMSE against scikit-learn's, on awkward inputs."""
+
+import numpy as np
+import pytest
+import torch
+
+from propreg.molecules.scores import rmse, roc_auc
+
+metrics = pytest.importorskip("sklearn.metrics")
+
+
+def awkward() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Scores with many ties, missing labels, one task with a single class, one without labels."""
+    random = np.random.default_rng(0)
+    scores = torch.from_numpy(random.integers(0, 7, (3, 60, 4)) / 7)
+    y = torch.from_numpy(random.integers(0, 2, (60, 4)))
+    labeled = torch.from_numpy(random.random((60, 4)) < 0.7)
+    y[:, 2] = 1
+    labeled[:, 3] = False
+    return scores, y * labeled, labeled
+
+
+def test_roc_auc_is_scikit_learns_averaged_over_tasks_with_both_classes() -> None:
+    scores, y, labeled = awkward()
+    for replica, found in zip(scores, roc_auc(scores, y, labeled), strict=True):
+        each = [metrics.roc_auc_score(y[known, t], replica[known, t]) for t in (0, 1) for known in [labeled[:, t]]]
+        assert found.item() == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_without_a_task_of_two_classes_there_is_no_score() -> None:
+    scores, y, labeled = awkward()
+    assert roc_auc(scores[..., 2:], y[:, 2:], labeled[:, 2:]).isnan().all()
+
+
+def test_outputs_that_are_nan_have_no_score() -> None:
+    scores, y, labeled = awkward()
+    scores[1, 3, 0] = torch.nan
+    labeled[3, 0] = True
+    assert roc_auc(scores, y, labeled).isnan().tolist() == [False, True, False]
+
+
+def test_rmse_is_scikit_learns() -> None:
+    scores, _, labeled = awkward()
+    y = torch.linspace(-2, 3, 240).view(60, 4)
+    labeled[:, 3] = True
+    for replica, found in zip(scores, rmse(scores, y, labeled), strict=True):
+        each = [
+            metrics.mean_squared_error(y[known, t], replica[known, t]) ** 0.5
+            for t in range(4)
+            for known in [labeled[:, t]]
+        ]
+        assert found.item() == pytest.approx(np.mean(each), abs=1e-9)

@@ -1,0 +1,119 @@
+"""Training on molecules: runs alone and together, pairs, and what is reported."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from molecules.made_up import molecules
+from propreg.engine.models.molecules import MoleculeModel
+from propreg.molecules.regularizers import Form
+from propreg.molecules.train import (
+    MoleculeProtocol,
+    MoleculeResult,
+    MoleculeRun,
+    MoleculeTask,
+    Training,
+    train_molecules,
+)
+
+CPU = torch.device("cpu")
+FIFTY_STEPS = MoleculeProtocol(epochs=17, batch_size=4)
+
+
+def small(name: str, virtual_node: bool, layers: int, hidden: int) -> MoleculeModel:
+    return MoleculeModel(f"mol-{name}", hidden, layers, virtual_node=virtual_node)
+
+
+def task(regression: bool = True, tasks: int = 1) -> MoleculeTask:
+    kind = "regression" if regression else "binary classification"
+    return MoleculeTask(molecules(tasks=tasks, regression=regression), kind, CPU, torch.float64)
+
+
+def trained(
+    form: Form, runs: list[MoleculeRun], model: MoleculeModel, protocol: MoleculeProtocol = FIFTY_STEPS
+) -> list[MoleculeResult]:
+    found = dict(train_molecules(task(), model, form, runs, protocol, keep_weights=True))
+    return [found[i] for i in range(len(runs))]
+
+
+def apart(one: MoleculeResult, other: MoleculeResult) -> float:
+    return max(float((one.weights[name] - other.weights[name]).abs().max()) for name in other.weights)
+
+
+@pytest.mark.parametrize("form", ["plain", "paper", "reference"])
+@pytest.mark.parametrize("model", [small("gin", True, 3, 8), small("gcn", False, 3, 8)], ids=str)
+def test_a_run_is_the_same_alone_and_in_a_batch(form: Form, model: MoleculeModel) -> None:
+    runs = [MoleculeRun(seed, strength) for seed, strength in product((0, 1, 2), (0.0, 0.5))]
+    together = trained(form, runs, model)
+    uneven = trained(form, [runs[3], runs[2], runs[1]], model)
+    for place in (2, 3):
+        alone = trained(form, [runs[place]], model)[0]
+        assert apart(together[place], alone) < 1e-8
+        assert apart(uneven[3 - place], alone) < 1e-8
+        np.testing.assert_allclose(together[place].val, alone.val, atol=1e-8)
+
+
+def test_strength_0_in_the_paper_form_is_the_plain_run() -> None:
+    model = small("gin", True, 3, 8)
+    paper = trained("paper", [MoleculeRun(1, 0.0), MoleculeRun(1, 0.7)], model)
+    plain = trained("plain", [MoleculeRun(1)], model)[0]
+    assert apart(paper[0], plain) < 1e-10
+    assert apart(paper[1], plain) > 1e-3
+
+
+def test_seeds_have_orders_and_weights_of_their_own() -> None:
+    model = small("gcn", False, 2, 8)
+    training = Training(task(), model, "plain", [MoleculeRun(0), MoleculeRun(1)], FIFTY_STEPS)
+    (first, _), *_ = training.steps.orders(1)
+    assert first[0].tolist() != first[1].tolist()
+    second = torch.cat([molecules for molecules, _ in training.steps.orders(2)], 1)
+    assert sorted(second[0].tolist()) == sorted(training.task.data.split["train"])
+    weight = training.parameters["head.weight"]
+    assert not torch.equal(weight[0], weight[1])
+
+
+def test_a_last_mini_batch_of_one_molecule_is_skipped() -> None:
+    training = Training(task(), small("gcn", False, 2, 8), "plain", [MoleculeRun()], MoleculeProtocol(1, 11))
+    assert [len(m[m >= 0]) for m, _ in training.steps.orders(1)] == [11]
+
+
+def test_initial_weights_have_their_published_spread() -> None:
+    training = Training(task(), small("gin", False, 1, 64), "reference", [MoleculeRun()], MoleculeProtocol(1))
+    p = training.parameters
+
+    def largest(t: Tensor) -> float:
+        return float(t.detach().abs().max())
+
+    assert largest(p["head.weight"]) <= 64**-0.5 < 1.1 * largest(p["head.weight"])
+    assert largest(p["atoms"][:, :119]) <= (6 / (119 + 64)) ** 0.5 < 1.05 * largest(p["atoms"][:, :119])
+    assert 0.7 < float(p["propagation.root"].detach().std()) < 1.3
+
+
+def test_missing_labels_carry_no_loss() -> None:
+    data = molecules(tasks=2)
+    changed = molecules(tasks=2)
+    assert np.isnan(data.y).any()
+    model, protocol, results = small("gcn", False, 2, 8), MoleculeProtocol(2, 4), []
+    for each in (data, changed):
+        made = MoleculeTask(each, "regression", CPU, torch.float64)
+        if each is changed:  # nonsense in the place of a missing label
+            made.packed.y[made.packed.labeled == 0] = 1e6
+        results.append(dict(train_molecules(made, model, "plain", [MoleculeRun()], protocol, keep_weights=True))[0])
+    assert apart(*results) == 0
+
+
+def test_the_reported_epoch_is_the_first_best() -> None:
+    scores = np.array([0.3, 0.7, 0.7, 0.5])
+    assert MoleculeResult(MoleculeRun(), scores, scores, maximize=True).epoch == 2
+    assert MoleculeResult(MoleculeRun(), scores, scores, maximize=False).epoch == 1
+    assert MoleculeResult(MoleculeRun(), scores * np.nan, scores, maximize=True).epoch == 0
+
+
+def test_streams_are_those_of_the_identity() -> None:
+    model = small("gcn", False, 2, 8)
+    assert task().stream(0, model, "dropout") == task().stream(0, small("gcn", False, 2, 8), "dropout")
+    others = (0, small("gcn", True, 2, 8), "dropout"), (1, model, "dropout"), (0, model, "order1")
+    assert len({task().stream(*each) for each in (*others, (0, model, "dropout"))}) == 4
