@@ -5,7 +5,7 @@ Models and regularizers carry their titles in their entries, which import no tor
 
 from collections.abc import Sequence
 
-from propreg.engine.models import GRAPH_MODELS, MODELS
+from propreg.engine.models import known_model
 from propreg.engine.regularizers import REGULARIZERS
 
 DATASETS = {
@@ -46,7 +46,7 @@ def model_title(name: str) -> str:
         >>> model_title("gcn"), model_title("gcn-3")
         ('GCN', '3-layer GCN')
     """
-    entry = {**GRAPH_MODELS, **MODELS}.get(name)
+    entry = known_model(name)
     return _VARIANTS.get(name) or (name if entry is None else entry.title)
 
 

@@ -201,6 +201,29 @@ def at_the_end(name: str, counts: Counts, losses: Losses) -> int:
     }[name]
 
 
+def with_losses(name: str, counts: Counts, losses: Losses, patience: int) -> int:
+    """The epoch that a rule with losses and a stop of its own reports, written out for one run."""
+    best, lowest, kept, reported, counter = -1, np.inf, np.inf, 0, 0
+    for epoch, ((val, _), loss) in enumerate(zip(counts, losses, strict=True), 1):
+        before = losses[max(epoch - 11, 0) : epoch - 1]
+        risen = len(before) == 10 and loss > sum(before) / 10
+        counter += 1
+        if name == "loss_or_accuracy":
+            if loss <= lowest or val >= best:
+                counter = 0
+                if loss <= kept:
+                    kept, reported = loss, epoch
+        elif name == "last_in_window" or loss < lowest:
+            counter, reported = 0, epoch
+        best, lowest = max(best, val), min(lowest, loss)
+        if name in ("val_loss", "loss_or_accuracy"):
+            if counter >= patience:
+                break
+        elif risen and epoch > (100 if name == "loss_window" else 10):
+            break
+    return reported
+
+
 @thorough
 @given(batches(), st.sampled_from(["latest_best", "official", "strict"]))
 def test_every_rule_reports_what_it_would_alone(batch: tuple[list[Counts], list[int], int], first: str) -> None:
@@ -222,10 +245,22 @@ def test_every_rule_reports_what_it_would_alone(batch: tuple[list[Counts], list[
         for k, name in enumerate(names):
             if name in ("official", "strict"):
                 expected = (official if name == "official" else strict)(seen, patience[i], length).epoch
+            elif RULES[name].losses and RULES[name].stops:
+                expected = with_losses(name, seen, losses[i, :epochs].tolist(), patience[i])
             else:
                 expected = at_the_end(name, seen, losses[i, :epochs].tolist())
             found = outcome(stopper, i, k)
             assert (found.epoch, found.val, found.test) == (expected, *seen[expected - 1]), name
+
+
+@pytest.mark.parametrize(("name", "epochs"), [("loss_window", 101), ("last_in_window", 11)])
+def test_windows_open_after_so_many_epochs(name: str, epochs: int) -> None:
+    """Of a loss that rises all the time."""
+    stopper = Stopper([RULES[name]], torch.tensor([0]), 200)
+    for epoch in range(1, 151):
+        stopper.take(torch.tensor([1]), torch.tensor([1]), torch.zeros(1), torch.tensor([float(epoch)]))
+    assert int(stopper.epochs) == epochs
+    assert int(stopper.watches[0].epoch) == (1 if name == "loss_window" else epochs)
 
 
 def test_a_run_whose_loss_is_not_finite_stops() -> None:

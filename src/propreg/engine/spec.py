@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from propreg.engine.models.architecture import Architecture
     from propreg.engine.regularizers.regularizer import Regularizer
 
-RuleName = Literal["official", "strict", "latest_best", "first_best", "lowest_val_loss", "last"]
+RuleName = Literal[
+    "official", "strict", "latest_best", "first_best", "lowest_val_loss", "last",
+    "val_loss", "loss_or_accuracy", "loss_window", "last_in_window",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,17 @@ class Model:
     teleport: float = 0.1
 
     def __post_init__(self) -> None:
-        from propreg.engine.models import GRAPH_MODELS, MODELS
+        from propreg.engine.models import known_model
 
-        _check_kind(self, {**MODELS, **GRAPH_MODELS})
+        _check_kind(self, known_model(self.name))
 
     @classmethod
     def kind_of(cls, name: object) -> "type[Model]":
         """The class of an architecture's settings; ``Model`` for an unknown name, which the engine will refuse."""
-        from propreg.engine.models import GRAPH_MODELS, MODELS
+        from propreg.engine.models import known_model
 
-        known = {**MODELS, **GRAPH_MODELS}
-        return known[name].kind if isinstance(name, str) and name in known else Model
+        entry = known_model(name)
+        return Model if entry is None else entry.kind
 
     @classmethod
     def of(cls, name: str, **settings: Any) -> "Model":
@@ -121,7 +122,7 @@ class Method:
     def __post_init__(self) -> None:
         from propreg.engine.regularizers import REGULARIZERS
 
-        _check_kind(self, REGULARIZERS)
+        _check_kind(self, REGULARIZERS.get(self.name) if isinstance(self.name, str) else None)
         if self.detach == "neighbours":  # the spelling of earlier versions stays valid
             object.__setattr__(self, "detach", "neighbors")
 
@@ -150,10 +151,10 @@ class Method:
         return Method("preg").regularizer.preset(name)
 
 
-def _check_kind(settings: Model | Method, entries: "Mapping[str, Architecture] | Mapping[str, Regularizer]") -> None:
+def _check_kind(settings: Model | Method, entry: "Architecture | Regularizer | None") -> None:
     """Raise if a known name has settings of another class."""
     name, given = settings.name, type(settings)
-    if isinstance(name, str) and name in entries and given is not (kind := entries[name].kind):
+    if entry is not None and given is not (kind := entry.kind):
         raise ValueError(f"{name!r} has settings of class {kind.__name__}, got {given.__name__}: use {kind.__name__}.")
 
 
@@ -184,9 +185,13 @@ class Protocol:
         rule: ``"official"`` is the released code's rule: only a strict improvement of the validation accuracy resets
             the counter, a tie leaves it alone, and more than ``patience`` worse epochs stop the run; the latest best
             epoch is reported. ``"strict"`` is the paper's wording: stop when the validation accuracy has not increased
-            for ``patience`` epochs; the first best epoch is reported. The others train for ``max_epochs``:
-            ``"latest_best"`` and ``"first_best"`` report the latest or first epoch with the best validation accuracy,
-            ``"lowest_val_loss"`` the first with the lowest validation cross entropy, ``"last"`` the last one.
+            for ``patience`` epochs; the first best epoch is reported. ``"val_loss"`` does the same with the validation
+            cross entropy; ``"loss_or_accuracy"`` goes on while either of the two is no worse, and reports the lowest
+            loss of those epochs. ``"loss_window"`` and ``"last_in_window"`` stop once the loss exceeds its mean over
+            the ten epochs before, from epoch 101 or 11 on, and report the lowest loss or the last epoch. The others
+            train for ``max_epochs``: ``"latest_best"`` and ``"first_best"`` report the latest or first epoch with the
+            best validation accuracy, ``"lowest_val_loss"`` the first with the lowest validation cross entropy,
+            ``"last"`` the last one.
         max_epochs: Stop after so many epochs.
         weight_decay_scope: Decay ``"all"`` parameters, or those of the ``"first"`` layer.
     """

@@ -7,13 +7,18 @@ from propreg.engine.models.gcn_mlp import GCN, MLP
 from propreg.engine.models.molecules import MOL_GCN, MOL_GIN
 from propreg.engine.registry import Registry
 
-MODELS: Registry[Architecture] = Registry("model", (GCN, GAT, MLP, APPNP))
-"""Those that classify nodes."""
+MODELS: Registry[Architecture] = Registry("model", (GCN, GAT, MLP, APPNP), more="propreg.methods")
+"""Those that classify nodes: architectures, and the training methods of :mod:`propreg.methods`."""
 
 GRAPH_MODELS: Registry[Architecture] = Registry("graph model", (MOL_GCN, MOL_GIN))
 """Those that predict something of whole graphs."""
 
 
+def known_model(name: object) -> Architecture | None:
+    """The entry of a model of either kind; None for an unknown name."""
+    return (GRAPH_MODELS.get(name) or MODELS.get(name)) if isinstance(name, str) else None
+
+
 def find_model(name: str) -> Architecture:
     """The entry of a model of either kind; raises for an unknown name."""
-    return GRAPH_MODELS[name] if name in GRAPH_MODELS else MODELS[name]
+    return known_model(name) or MODELS[name]

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from propreg.engine.spec import Model, Sizes
+from propreg.engine.spec import Method, Model, Protocol, Replica, Result, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from propreg.engine.models.network import Network
     from propreg.engine.tasks.node import Problem
+    from propreg.engine.training.phases import Phase
 
 Weights: TypeAlias = "Mapping[str, Tensor]"
+
+
+class Phases(typing.Protocol):
+    """The phases of a training method, see :mod:`propreg.engine.training.phases`."""
+
+    def __call__(
+        self, problem: Problem, replicas: Sequence[Replica], /, *, model: Model, method: Method, protocol: Protocol
+    ) -> Iterator[Phase]: ...
+
+
+class Serial(typing.Protocol):
+    """Trains replicas one after another; yields (place in ``replicas``, result) as each one stops."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        replicas: Sequence[Replica],
+        /,
+        *,
+        model: Model,
+        method: Method,
+        protocol: Protocol,
+        rules: Sequence[str],
+        keep_weights: bool,
+        stop: Callable[[], bool],
+    ) -> Iterator[tuple[int, Result]]: ...
 
 
 @dataclass(frozen=True)
@@ -93,9 +121,29 @@ def check_two_layers(model: Model) -> None:
         raise ValueError(f"{model.name} has 2 layers, got layers={model.layers}.")
 
 
+@dataclass(frozen=True)
+class Source:
+    """Where a model or a training method comes from.
+
+    Args:
+        authors: The first author, "and others" or "and" the second one.
+        year: Of the publication.
+        venue: The conference or journal.
+        idea: The idea in one line.
+    """
+
+    authors: str
+    year: int
+    venue: str
+    idea: str
+
+
 @dataclass(frozen=True, eq=False)
 class Architecture:
     """An entry; a new one is a file like ``appnp.py`` and a line in ``MODELS``.
+
+    A training method is an entry, too: its network, and the phases of its training or a ``trainer``. One is a file in
+    :mod:`propreg.methods` and a line in its ``ENTRIES``.
 
     Args:
         name: The name that users write.
@@ -109,6 +157,13 @@ class Architecture:
         kind: A subclass of ``Model`` with settings of the architecture's own.
         defaults: The settings that :func:`propreg.fit` trains with where only the name is given.
         dropout: The dropout rate between layers that ``fit`` trains with.
+        rates: By kind of dropout beside that between layers, the setting that is its rate.
+        training: The settings that ``fit`` trains with in place of its own defaults: ``lr``, ``weight_decay``,
+            ``patience``, ``max_epochs``, and ``rule`` and ``weight_decay_scope`` of the protocol.
+        phases: The training of a method that is more than a regularized loss, see
+            :mod:`propreg.engine.training.phases`; None: a single phase.
+        trainer: Trains replicas one after another where they are no program; None: they are one.
+        source: Who published it.
         uses_edge_weights: Whether the network sees edge weights.
         check: Raises ``ValueError`` for settings that cannot be combined.
         width: The columns of a hidden layer.
@@ -127,6 +182,11 @@ class Architecture:
     kind: type[Model] = Model
     defaults: Mapping[str, Any] = field(default_factory=dict)
     dropout: float = 0.5
+    rates: Mapping[str, str] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    phases: Phases | None = None
+    trainer: Serial | None = None
+    source: Source | None = None
     uses_edge_weights: bool = True
     check: Callable[[Model], None] = accept
     width: Callable[[Model], int] = hidden_width

@@ -161,8 +161,20 @@ class _Job:
 
     def _once(self, group: list[int]) -> Iterator[Finished]:
         members, options = [self.replicas[number] for number in group], self.options
+        serial = self.model.architecture.trainer if options.network is None else None
         if options.trainer is not None:
             training = options.trainer(self.problem, members, stop=self.stopped)
+        elif serial is not None:
+            training = serial(
+                self.problem,
+                members,
+                model=self.model,
+                method=self.method,
+                protocol=self.protocol,
+                rules=options.rules,
+                keep_weights=options.keep_weights,
+                stop=self.stopped,
+            )
         else:
             training = train(
                 self.problem,

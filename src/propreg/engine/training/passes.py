@@ -7,7 +7,7 @@ from propreg.engine.models.network import Network, no_dropout
 from propreg.engine.ops.dropout import Masks
 from propreg.engine.training.state import State
 
-_SITES = {"input": 0, "hidden": 1, "attention": 24}
+_SITES = {"input": 0, "hidden": 1, "attention": 24, "nodes": 1024, "edges": 2048}
 _PAIR = 2**16  # sites of two passes: recorded runs know passes 0 and 1, whose sites alternate
 _AT_ONCE = 2  # training passes that kernels compute together
 

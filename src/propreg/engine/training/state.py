@@ -20,6 +20,8 @@ from propreg.engine.training.memory import warm_up_malloc
 from propreg.engine.training.stopping import Stopper
 
 Judged = tuple[Tensor, Tensor]
+RATES = {"input": "input_dropout", "attention": "attention_dropout"}
+"""The settings of a model that are dropout rates, by kind of place."""
 
 
 class Optimizer(typing.Protocol):
@@ -141,10 +143,10 @@ def begin(
         strength=vector([r.strength for r in replicas]),
         current=vector([r.strength for r in replicas]),
         keys=MaskKeys(np.array(streams, np.uint64), problem.device),
-        rates={
-            "input": Rates(vector([model.input_dropout] * len(replicas))),
-            "hidden": Rates(vector([r.dropout for r in replicas])),
-            "attention": Rates(vector([model.attention_dropout] * len(replicas))),
+        rates={"hidden": Rates(vector([r.dropout for r in replicas]))}
+        | {
+            kind: Rates(vector([getattr(model, setting)] * len(replicas)))
+            for kind, setting in {**RATES, **model.architecture.rates}.items()
         },
         counted=_counted(problem, model, replicas),
         patience=torch.tensor([r.patience for r in replicas], device=problem.device),

@@ -47,7 +47,44 @@ FIRST_BEST = Rule("first_best", _better)
 LOWEST_VAL_LOSS = Rule("lowest_val_loss", lambda watch: watch.losses[:, -1] < watch.lowest, losses=1)
 LAST = Rule("last", lambda watch: torch.ones_like(watch.stopped))
 
-RULES = {rule.name: rule for rule in (OFFICIAL, STRICT, LATEST_BEST, FIRST_BEST, LOWEST_VAL_LOSS, LAST)}
+
+def _patience_ends(watch: "Watch") -> Tensor:
+    return watch.counter >= watch.patience
+
+
+def _lower(watch: "Watch") -> Tensor:
+    return watch.losses[:, -1] < watch.lowest
+
+
+def _no_worse_in_one(watch: "Watch") -> Tensor:
+    return (watch.losses[:, -1] <= watch.lowest) | _no_worse(watch)
+
+
+def _above_recent_mean(watch: "Watch") -> Tensor:
+    return watch.losses[:, -1] > watch.losses[:, :-1].mean(1)  # of fewer epochs than the window the mean is infinite
+
+
+VAL_LOSS = Rule("val_loss", _lower, stops=_patience_ends, losses=1)
+# GRAND's and APPNP's own: of the epochs that are no worse in one of the two numbers the one with the lowest loss.
+LOSS_OR_ACCURACY = Rule(
+    "loss_or_accuracy",
+    lambda watch: _no_worse_in_one(watch) & (watch.losses[:, -1] <= watch.loss),
+    improves=_no_worse_in_one,
+    stops=_patience_ends,
+    losses=1,
+)
+# The citation benchmark of PyG: from epoch 101 on, stop once the loss exceeds the mean of the ten epochs before.
+LOSS_WINDOW = Rule("loss_window", _lower, stops=lambda watch: (watch.at > 100) & _above_recent_mean(watch), losses=11)
+# The first code for GCN: the last epoch is reported, and the loss may rise above that mean from epoch 11 on.
+LAST_IN_WINDOW = Rule(
+    "last_in_window",
+    lambda watch: torch.ones_like(watch.stopped),
+    stops=lambda watch: (watch.at > 10) & _above_recent_mean(watch),
+    losses=11,
+)
+
+_ALL = (OFFICIAL, STRICT, LATEST_BEST, FIRST_BEST, LOWEST_VAL_LOSS, LAST)
+RULES = {rule.name: rule for rule in (*_ALL, VAL_LOSS, LOSS_OR_ACCURACY, LOSS_WINDOW, LAST_IN_WINDOW)}
 
 
 class Watch:

@@ -67,7 +67,7 @@ def train(
         _errors.one_of("rules", name, RULES)
     ledger = Ledger(problem, replicas, keep_history)
     if procedure is None:
-        procedure = partial(one_phase, model=model, method=method, protocol=protocol, network=network)
+        procedure = _procedure(model, method, protocol, network)
     for phase in procedure(problem, replicas):
         last, state = phase.leaves == "results", phase.state
         if last:
@@ -104,6 +104,14 @@ def train(
         ledger.end()
         phase.end(run.steps)
     raise ValueError("the procedure ended without a phase that leaves results.")
+
+
+def _procedure(model: Model, method: Method, protocol: Protocol, network: Network | None) -> Procedure:
+    """The phases of a training method, or the one phase of an architecture or a network of the caller's own."""
+    own = model.architecture.phases if network is None else None
+    if own is not None:
+        return partial(own, model=model, method=method, protocol=protocol)
+    return partial(one_phase, model=model, method=method, protocol=protocol, network=network)
 
 
 class Ledger:

@@ -1,0 +1,6 @@
+"""Training methods: what is more than a regularized loss, or more than one network. One file each, without torch."""
+
+from propreg.engine.models.architecture import Architecture
+
+ENTRIES: tuple[Architecture, ...] = ()
+"""All of them; :data:`propreg.engine.models.MODELS` takes them in on first use."""
