@@ -28,6 +28,9 @@ class MadeUp:
         """Nothing in particular."""
         return {"device": "none"}
 
+    def kept(self, batch: Batch) -> None:
+        """Nothing."""
+
     def train(self, batch: Batch, stop: Callable[[], bool], known: Set[str] = frozenset()) -> Iterator[Record]:
         """As :class:`propreg.study.execute.trainer.Trainer` does on a GPU: the whole batch."""
         self.known = known

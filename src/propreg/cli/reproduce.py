@@ -64,7 +64,7 @@ def reproduce(
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
             _tell_of_results(parts, opened)
-            report = train(batches, opened, lambda: make_trainer(device), stop, show)
+            report = train(batches, opened, lambda: make_trainer(device, opened.path), stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(130)

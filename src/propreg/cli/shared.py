@@ -64,11 +64,11 @@ def sweep(parts: "Iterable[Experiment]", *, measures: bool = False) -> "list[Bat
     return [replace(batch, measures=True) for batch in batches] if measures else batches
 
 
-def make_trainer(device: str) -> "Trainer":
-    """The trainer; this imports torch."""
+def make_trainer(device: str, store: Path | None = None) -> "Trainer":
+    """The trainer; this imports torch. Batches in training are kept beside the store."""
     from propreg.study.execute.trainer import Trainer
 
-    return Trainer(device)
+    return Trainer(device, folder=None if store is None else store.with_name(f"{store.name}.training"))
 
 
 def _spans(text: str) -> list[range]:

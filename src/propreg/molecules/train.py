@@ -8,8 +8,9 @@ a fixed number of epochs, validation and test after each.
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -34,6 +35,9 @@ from propreg.molecules.networks import (
 from propreg.molecules.packing import Batch, Packed, assemble
 from propreg.molecules.regularizers import PASSES, Form, preg_term
 from propreg.molecules.scores import rmse, roc_auc
+
+if TYPE_CHECKING:
+    from propreg.molecules.checkpoint import Checkpoint
 
 EVALUATED = 128  # molecules in a mini-batch of an evaluation: sums over molecules are dense products
 
@@ -123,15 +127,33 @@ def train_molecules(
     *,
     stop: Callable[[], bool] = lambda: False,
     keep_weights: bool = False,
+    checkpoint: "Checkpoint | None" = None,
 ) -> Iterator[tuple[int, MoleculeResult]]:
-    """Train all runs as one program and yield (place in ``runs``, result) at the end."""
+    """Train all runs as one program and yield (place in ``runs``, result) at the end.
+
+    Args:
+        task: The molecules.
+        model: The architecture.
+        form: Of P-reg.
+        runs: Seeds and strengths.
+        protocol: By default OGB's.
+        stop: Called once an epoch; if it is true, nothing is yielded.
+        keep_weights: Whether results have the last epoch's weights.
+        checkpoint: Where the training goes on from, and is kept; it is removed once all results are taken.
+    """
     protocol = protocol or MoleculeProtocol()
     training = Training(task, model, form, runs, protocol)
-    for epoch in range(1, protocol.epochs + 1):
+    done = checkpoint.restore(training) if checkpoint else 0
+    for epoch in range(done + 1, protocol.epochs + 1):
         training.epoch(epoch)
-        if stop():
+        stopped = stop()
+        if checkpoint:
+            checkpoint.save(training, now=stopped)
+        if stopped:
             return
     yield from training.results(keep_weights)
+    if checkpoint:
+        checkpoint.remove()
 
 
 class Training:
@@ -201,6 +223,26 @@ class Training:
             weights = {name: t[row].detach().cpu() for name, t in kept.items()}
             val, test = scores[:, 0, row], scores[:, 1, row]
             yield place, MoleculeResult(self.runs[place], val, test, self.task.maximize, weights)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that the next epoch depends on, and the scores so far."""
+        return {**self._tensors(), "scores": torch.stack(self.scores), "steps": torch.tensor(self.adam.step_number)}
+
+    def restore(self, state: Mapping[str, Tensor]) -> int:
+        """Go on from a :meth:`state`; returns the number of epochs that are done.
+
+        Tensors are written in place: a recorded step keeps reading them where they are.
+        """
+        with torch.no_grad():
+            for name, t in self._tensors().items():
+                t.copy_(state[name])
+        self.adam.step_number = int(state["steps"])
+        self.scores = list(state["scores"].to(self.task.device))
+        return len(self.scores)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        weights = {f"weight.{name}": t for name, t in {**self.parameters, **self.buffers}.items()}
+        return weights | self.adam.tensors()
 
     def loss(self, batch: Batch) -> Tensor:
         """The loss of each run, [R]."""

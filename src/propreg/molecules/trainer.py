@@ -1,6 +1,7 @@
 """A batch of recorded runs on molecules: from the store's cells to the training loop and back."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from propreg.data.benchmarks.load import load_molecules
 from propreg.data.errors import DataError
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.spec import Method, Report, Result
+from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
 from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, MoleculeTask, train_molecules
 from propreg.store.errors import StudyError
@@ -17,11 +19,21 @@ from propreg.store.run import Batch, Cell, Outcome, Record
 
 
 class MoleculeTrainer:
-    """Trains batches on one device; datasets stay packed on it."""
+    """Trains batches on one device; datasets stay packed on it.
 
-    def __init__(self, device: torch.device, root: str | None = None) -> None:
-        self.device, self.root = device, root
+    Args:
+        device: Where.
+        root: The folder of the data.
+        folder: Where batches in training are kept; None keeps none.
+    """
+
+    def __init__(self, device: torch.device, root: str | None = None, folder: Path | None = None) -> None:
+        self.device, self.root, self.folder = device, root, folder
         self._tasks: dict[str, MoleculeTask] = {}
+
+    def kept(self, batch: Batch) -> Path | None:
+        """The file that a batch in training is kept in; None if it is not."""
+        return self.folder / f"{batch.id}.safetensors" if self.folder else None
 
     def train(self, batch: Batch, stop: Callable[[], bool] = lambda: False) -> Iterator[Record]:
         """Yield each run when the batch is trained.
@@ -35,8 +47,9 @@ class MoleculeTrainer:
         task = self._task(cell)
         protocol = MoleculeProtocol(cell.protocol.max_epochs, lr=cell.lr, dropout=cell.dropout)
         runs = [MoleculeRun(run.seed, run.cell.strength) for run in batch.runs]
-        entry = MOLECULE_SETS[cell.dataset]
-        for place, result in train_molecules(task, cell.model, form_of(cell.method), runs, protocol, stop=stop):
+        entry, form, path = MOLECULE_SETS[cell.dataset], form_of(cell.method), self.kept(batch)
+        kept = Checkpoint(path) if path else None
+        for place, result in train_molecules(task, cell.model, form, runs, protocol, stop=stop, checkpoint=kept):
             val, test = (len(task.data.split[part]) for part in ("valid", "test"))
             outcome = Outcome.of(_as_result(cell, result, protocol), val, test, metric=entry.metric)
             yield Record(batch.runs[place], outcome, batch.id)

@@ -135,6 +135,31 @@ def test_a_run_that_comes_out_differently_by_the_same_engine_is_told_and_stays(t
         assert store.find(run.key).outcome == other
 
 
+class Resuming(MadeUp):
+    """Keeps what it stops in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(pause=0.01)
+        self.folder = folder
+
+    def kept(self, batch: Batch) -> Any:
+        """Where."""
+        return self.folder / batch.id
+
+
+def test_a_batch_that_goes_on_later_is_begun_whatever_time_is_left(tmp_path: Path) -> None:
+    few, left_out = batches()[:2], list[list[str]]()
+    for trainer in (MadeUp(pause=0.01), Resuming(tmp_path)):
+        stop = Stop()
+        stop.left = lambda: 1e-9  # type: ignore[method-assign]
+        (tmp_path / few[0].id).touch()
+        with Store(tmp_path / f"{type(trainer).__name__}.sqlite") as store:
+            left_out.append(reproduce(few, store, lambda made=trainer: made, stop).skipped)  # type: ignore[misc]
+            (seconds,) = store.db.execute("SELECT seconds FROM batches WHERE id = ?", (few[0].id,)).fetchone()
+        assert (seconds is None) == isinstance(trainer, Resuming), "the time of its end is not that of the batch"
+    assert [len(each) for each in left_out] == [1, 0]
+
+
 def test_the_trainer_is_made_when_something_is_trained(tmp_path: Path) -> None:
     with Store(tmp_path / "store.sqlite") as store:
         executor = LocalExecutor(store, lambda: pytest.fail("not yet"))

@@ -25,7 +25,7 @@ from propreg.cli import reproduce
 from propreg.cli.app import app
 size = int(sys.argv[3]) or resource.RLIM_INFINITY
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-with patch.object(reproduce, "make_trainer", lambda _: MadeUp(float(sys.argv[1]))):
+with patch.object(reproduce, "make_trainer", lambda *_: MadeUp(float(sys.argv[1]))):
     app(["reproduce", "digits-smoke", "--store", sys.argv[2]])
 """
 

@@ -7,6 +7,7 @@ of them from training the same batch.
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence, Set
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from propreg.store.errors import Stopped
@@ -73,13 +74,16 @@ class Trains(Protocol):
 
     def train(self, batch: Batch, stop: Callable[[], bool], known: Set[str]) -> Iterator[Record]: ...
 
+    def kept(self, batch: Batch) -> Path | None:
+        """The file that a batch that is stopped goes on from; None if it begins anew."""
+
 
 class LocalExecutor:
     """Trains one batch after the other in this process, each under a lease.
 
     A program of which a run is missing is trained whole, and results that are recorded are discarded: on a GPU that is
-    the batch, on a CPU a group of a few runs, which the engine trains by themselves. A batch that another worker holds,
-    or that would not end before the time limit, fails.
+    the batch, on a CPU a group of a few runs, which the engine trains by themselves. A batch that another worker holds
+    fails, and one that would not end before the time limit, unless it can go on from there later.
 
     Args:
         store: Where the leases are, and which runs are recorded.
@@ -101,7 +105,7 @@ class LocalExecutor:
             for batch in batches:
                 if stop():
                     return
-                if self._estimate(batch) > stop.left():
+                if self._crew().kept(batch) is None and self._estimate(batch) > stop.left():
                     yield Failure(batch, "would not end before the time limit")
                     continue
                 if not claim(self._store, batch.id, self._worker):
@@ -120,10 +124,11 @@ class LocalExecutor:
         if not batch.missing(known):  # another process has trained it
             yield Finished(batch, None)
             return
-        started = time.monotonic()
+        started, file = time.monotonic(), self._crew().kept(batch)
+        resumed = file is not None and file.exists()
         yield from self._crew().train(batch, stop, known)
         seconds = time.monotonic() - started
-        if known:  # it may have been a part, whose time is not the batch's
+        if known or resumed:  # it may have been a part, whose time is not the batch's
             yield Finished(batch, None)
             return
         self._seconds, self._cost = self._seconds + seconds, self._cost + batch.cost

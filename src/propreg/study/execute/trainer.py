@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,14 +28,20 @@ from propreg.store.run import DATASET_PARTS, Batch, Cell, Outcome, Record, Run
 
 
 class Trainer:
-    """Trains batches on one device; graphs stay loaded from batch to batch."""
+    """Trains batches on one device; graphs stay loaded from batch to batch.
 
-    def __init__(self, device: str = "auto", root: str | None = None) -> None:
+    Args:
+        device: Where.
+        root: The folder of the data.
+        folder: Where a batch of molecules in training is kept every minute; None keeps none.
+    """
+
+    def __init__(self, device: str = "auto", root: str | None = None, folder: Path | None = None) -> None:
         check_device(device)
         self.device, self.root = find_device(device), root
         self._problems: dict[tuple[object, ...], Problem] = {}
         self._splits: dict[tuple[object, ...], dict[str, Split]] = {}
-        self._molecules = MoleculeTrainer(self.device, root)
+        self._molecules = MoleculeTrainer(self.device, root, folder)
 
     def train(
         self, batch: Batch, stop: Callable[[], bool] = lambda: False, known: Set[str] = frozenset()
@@ -76,6 +83,10 @@ class Trainer:
             yield Record(runs[place], outcome, batch.id)
         if stop():
             raise Stopped
+
+    def kept(self, batch: Batch) -> Path | None:
+        """The file that a batch that is stopped goes on from; None if it begins anew."""
+        return self._molecules.kept(batch) if batch.runs[0].cell.dataset in MOLECULE_SETS else None
 
     def problem(self, runs: tuple[Run, ...]) -> Problem:
         """The graph of runs that share one, with the splits they need."""
