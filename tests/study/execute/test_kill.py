@@ -2,10 +2,13 @@
 
 import random
 import sys
+import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 
+from propreg.store.errors import StudyError
 from propreg.store.integrity import check_store
 from propreg.store.store import Store
 from study.sweeping import begin, exported
@@ -29,14 +32,19 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 10)])
 def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, workers: int, kills: int) -> None:
-    path, draw = tmp_path / "store.sqlite", random.Random(workers)
-    for _ in range(kills):
+    """Kills come after so many more runs, not after so many seconds, and every fifth while a process starts."""
+    path, draw, early = tmp_path / "store.sqlite", random.Random(workers), 0
+    for number in range(kills):
+        so_far = recorded(path)
         crew = [begin(path) for _ in range(workers)]
+        if number % 5:
+            wait_for(path, so_far + draw.randint(0, 100 // kills), crew)
         for process in crew:
-            process.join(draw.uniform(0.0, 1.2))
+            process.join(draw.uniform(0.0, 0.05))
             process.kill()
             process.join(PATIENCE)
         assert not path.exists() or check_store(path)[1] == []
+        early += recorded(path) < 200
     crew = [begin(path) for _ in range(workers)]
     for process in crew:
         process.join(PATIENCE)
@@ -45,8 +53,26 @@ def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, w
     with Store(path, "read") as store:
         shares = [session["runs"] for session in store.sessions()]
     assert sum(shares) == 200
-    assert len(shares) > kills // 2, "most kills should have come while something was left to train"
+    assert early > kills // 2, "most kills should have come while something was left to train"
     assert check_store(path) == (200, [], 0)
+
+
+def recorded(path: Path) -> int:
+    """The number of runs in a store, and -1 if nobody has begun to write into it."""
+    try:
+        with Store(path, "read") as store:
+            sessions = store.sessions()
+            return sum(session["runs"] for session in sessions) if sessions else -1
+    except StudyError:
+        return -1
+
+
+def wait_for(path: Path, runs: int, crew: list[BaseProcess]) -> None:
+    """Wait until a store holds so many runs, or nobody is left who could add any."""
+    until = time.monotonic() + PATIENCE
+    while recorded(path) < runs and any(process.is_alive() for process in crew):
+        assert time.monotonic() < until
+        time.sleep(0.005)
 
 
 def test_two_processes_share_the_work(tmp_path: Path, undisturbed: str) -> None:
