@@ -119,7 +119,7 @@ def test_a_wrong_command_line_is_2(arguments: list[str]) -> None:
 
 def test_the_help_names_the_exit_codes() -> None:
     text = CliRunner().invoke(propreg_app, ["--help"]).stdout
-    for code in ("0 success", "1 failure", "2 wrong", "130 interrupted", "141"):
+    for code in ("0 success", "1 failure", "2 wrong", "3 runs are missing", "130 interrupted", "141"):
         assert code in " ".join(text.split())
 
 

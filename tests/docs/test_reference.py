@@ -79,7 +79,7 @@ def test_docstrings_become_markdown() -> None:
 
 def test_exit_codes_are_those_of_the_program() -> None:
     codes = [int(code) for code in re.findall(r"^\| (\d+) \|", exit_codes(), re.M)]
-    assert codes == [0, guard.FAILED, 2, guard.INTERRUPTED, guard.UNREAD]
+    assert codes == [0, guard.FAILED, 2, guard.MISSING, guard.INTERRUPTED, guard.UNREAD]
 
 
 def test_every_test_that_the_theory_names_exists(texts: dict[str, str]) -> None:

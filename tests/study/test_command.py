@@ -56,6 +56,15 @@ def test_people_see_progress(tmp_path: Path) -> None:
     assert "all runs are recorded" in done.stdout
 
 
+def test_runs_that_are_missing_are_status_3(tmp_path: Path) -> None:
+    part = ["digits-smoke", "--only", "model=mlp-16,method=plain", "--device", "cpu"]
+    arguments = ["reproduce", *part, "--store", str(tmp_path / "store.sqlite")]
+    done = runner.invoke(app, [*arguments, "--time-limit", "0.001s"])
+    assert "20 runs are missing (time limit)" in done.stdout
+    assert done.exit_code == 3, done.output
+    assert runner.invoke(app, arguments).exit_code == 0
+
+
 def check_refused(arguments: list[str], says: str, status: int) -> None:
     """One sentence with this exit status, and nothing left behind in the current folder."""
     done = runner.invoke(app, arguments)

@@ -13,8 +13,9 @@ from propreg.devices import out_of_memory
 EPILOG = """Start with propreg run: it needs no download and takes less than a minute.
 
 Exit codes: 0 success; 1 failure, or a name was not found; 2 wrong command line;
+3 runs are missing (the time was up, or another process trains them);
 130 interrupted (Ctrl-C; finished work is kept); 141 the reader of the output closed the pipe."""
-FAILED, INTERRUPTED, UNREAD = 1, 130, 141
+FAILED, MISSING, INTERRUPTED, UNREAD = 1, 3, 130, 141
 
 # Errors whose message is one sentence for users: ours are ValueErrors and ImportErrors, the system's have a strerror.
 _SENTENCES = (ValueError, TypeError, ImportError)

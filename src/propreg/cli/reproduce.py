@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.complete import experiments
+from propreg.cli.guard import FAILED, INTERRUPTED, MISSING
 from propreg.cli.shared import (
     DEFAULT_STORE,
     RESULTS,
@@ -50,7 +51,10 @@ def reproduce(
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on."""
+    """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on.
+
+    The exit code is 3 if runs are missing at the end: the time was up, or batches were left out.
+    """
     with one_sentence():
         from propreg.devices import check_device
         from propreg.store.store import Store
@@ -67,9 +71,11 @@ def reproduce(
             report = train(batches, opened, lambda: make_trainer(device, opened.path), stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":
-        raise typer.Exit(130)
+        raise typer.Exit(INTERRUPTED)
     if report.unequal:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
+    if report.missing:
+        raise typer.Exit(MISSING)
 
 
 def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
