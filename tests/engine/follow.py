@@ -14,8 +14,8 @@ from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.models.network import Network, Parameters, no_dropout
 from propreg.engine.ops.dropout import Masks
 from propreg.engine.training.epoch import advance, step
+from propreg.engine.training.objective import RegularizedLoss
 from propreg.engine.training.passes import DropoutMasks, Passes
-from propreg.engine.training.phases import RegularizedLoss
 from propreg.engine.training.state import State, begin
 
 with warnings.catch_warnings():

@@ -16,8 +16,9 @@ from propreg.engine.models.network import Draw, Network, Parameters, Weight, no_
 from propreg.engine.ops.dropout import dropped_linear
 from propreg.engine.ops.random import generator, stream_key
 from propreg.engine.ops.rmsprop import RMSprop
+from propreg.engine.training.objective import Objective
 from propreg.engine.training.passes import Passes
-from propreg.engine.training.phases import Objective, Phase, Procedure, evaluate
+from propreg.engine.training.phases import Phase, Procedure, evaluate
 from propreg.engine.training.state import State, begin
 from propreg.engine.training.stopping import FIRST_BEST, LAST, OFFICIAL, STRICT, Rule, Watch
 from propreg.engine.training.train import train

@@ -14,8 +14,10 @@ from propreg.data.own.pyg import to_data
 from propreg.data.splits import random_split
 from propreg.devices import find_device
 from propreg.engine import Model
+from propreg.engine.models import MODELS
 from propreg.fitting.checkpoint import load_model
 from propreg.fitting.fit import fit
+from propreg.running.plan import Source, make_plan
 
 GRAPH = communities()
 SPLIT = random_split(GRAPH.y, 5, 10)
@@ -85,13 +87,12 @@ TRAIN, VAL, TEST = (int(np.flatnonzero(getattr(SPLIT, part))[0]) for part in ("t
     [
         ({"patience": -1}, ValueError, "patience must be a whole number of at least 0, got -1: to train all"),
         ({"patience": 1.5}, ValueError, "patience must be a whole number of at least 0, got 1.5"),
-        ({"patience": None}, ValueError, "patience must be a whole number of at least 0, got None"),
         ({"patience": float("inf")}, ValueError, "got inf: to train all epochs, pass max_epochs"),
         ({"max_epochs": 0}, ValueError, "max_epochs must be a whole number of at least 1"),
         ({"max_epochs": True}, ValueError, "max_epochs must be a whole number of at least 1"),
         ({"lr": "0.1"}, ValueError, "lr must be a finite number of at least 0, got '0.1'"),
         ({"lr": float("inf")}, ValueError, "lr must be a finite number"),
-        ({"weight_decay": None}, ValueError, "weight_decay must be a finite number"),
+        ({"weight_decay": True}, ValueError, "weight_decay must be a finite number"),
         ({"dropout": 1.5}, ValueError, "dropout must lie between 0 and 1"),
         ({"model": Model(hidden=0)}, ValueError, "hidden must be a whole number of at least 1, got 0"),
         ({"model": Model(layers=1)}, ValueError, "layers must be a whole number of at least 2"),
@@ -172,3 +173,15 @@ def test_a_strength_of_fewer_bits_is_the_one_that_is_written(given: Any) -> None
     result = quick(mu=given, splits=[SPLIT], seeds=1, max_epochs=2)
     assert result.mus[:2] == (0.0, 0.1)
     assert result.at(0.1).runs == 1
+
+
+def test_a_model_may_have_a_training_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"lr": 0.2, "weight_decay": 0.1, "max_epochs": 4, "rule": "last", "weight_decay_scope": "first"}
+    monkeypatch.setitem(MODELS, "mlp", replace(MODELS["mlp"], training=own))
+    asked: dict[str, Any] = {"mu": [0.2], "splits": [SPLIT], "seeds": 1, "progress": False, "device": "cpu"}
+    (run, _), (other, _) = (fit(GRAPH, "mlp", **each).runs for each in (asked, {**asked, "lr": 0.5, "max_epochs": 3}))
+    assert (run.replica.lr, run.replica.weight_decay, run.replica.patience, run.epochs) == (0.2, 0.1, 100, 4)
+    assert (other.replica.lr, other.replica.weight_decay, other.epochs) == (0.5, 0.1, 3)
+    assert (run.reports[0].rule, run.epoch) == ("last", 4)
+    plan = make_plan(Source("communities", GRAPH, {"0": SPLIT}), model="mlp", device="cpu")
+    assert (plan.lr, plan.weight_decay, plan.patience, plan.max_epochs) == (0.2, 0.1, 100, 4)

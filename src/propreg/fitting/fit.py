@@ -37,9 +37,9 @@ from propreg.fitting.inputs import (
     number,
     number_of_seeds,
     strengths,
+    training,
     warn_of_one_class,
     warn_of_unused_weights,
-    whole,
     without_splits,
 )
 from propreg.fitting.progress import Estimate, Progress, quicker_command
@@ -62,11 +62,11 @@ def fit(
     seeds: int | None = None,
     train_per_class: int | None = None,
     val_per_class: int | None = None,
-    lr: float = 0.01,
-    weight_decay: float = 5e-4,
+    lr: float | None = None,
+    weight_decay: float | None = None,
     dropout: float | None = None,
-    patience: int = 100,
-    max_epochs: int = 1000,
+    patience: int | None = None,
+    max_epochs: int | None = None,
     device: str | torch.device = "auto",
     progress: Literal["lines"] | bool | None = None,
     on_error: Literal["record", "raise"] = "record",
@@ -81,7 +81,8 @@ def fit(
         data: A PyG ``Data`` or the result of :func:`propreg.load_graph`. Its own split is used if it has one. Edges are
             used as listed, with a warning if hardly any runs both ways; the model has an output for each class number
             up to the largest, with a warning if no node has one of them.
-        model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"``; a :class:`propreg.engine.Model` with other settings; or a
+        model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"`` or another name of ``propreg methods``, among them training
+            methods such as ``"grand"``; a :class:`propreg.engine.Model` with other settings; or a
             function without arguments that makes a module ``forward(x, edge_index)`` of your own. It is called for
             every run after torch's random state is set to the run's seed; parameters that require no gradient stay
             as they are. On a CPU its runs are trained one after another; on a GPU together if
@@ -95,7 +96,8 @@ def fit(
             list or by name (:func:`propreg.data.splits.official_splits`, :func:`propreg.random_split`).
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.
         train_per_class, val_per_class: Nodes of random splits; by default 20 and 30.
-        lr, weight_decay, dropout, patience, max_epochs: Of the training; ``dropout`` defaults to the model's own.
+        lr, weight_decay, dropout, patience, max_epochs: Of the training; by default the model's own, and where it has
+            none (``"gcn"``, ``"gat"``, ``"mlp"``) 0.01, 5e-4, the dropout of the model, 100 and 1000.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a ``torch.device``.
         progress: Show a bar; None shows it on a terminal only, and ``"lines"`` prints lines if there is no terminal.
             Ctrl-C returns what is finished.
@@ -132,17 +134,14 @@ def fit(
     warn_of_one_class(graph, parts)
     shape = (len(mus), len(parts), number_of_seeds(seeds, len(parts)))
     rate = number("dropout", dropout) if dropout is not None else spec.architecture.dropout
-    max_epochs = whole("max_epochs", max_epochs, 1)
-    patience = whole("patience", patience, 0, ": to train all epochs, pass max_epochs")
-    like = Replica(
-        lr=number("lr", lr), weight_decay=number("weight_decay", weight_decay), dropout=rate, patience=patience
-    )
+    given = {"lr": lr, "weight_decay": weight_decay, "patience": patience, "max_epochs": max_epochs}
+    like, protocol = training(spec, given, rate)
     # All strengths of a split train together: what an interruption leaves can then be compared.
     names = list(parts)
     order = [(m, s, n) for s in range(shape[1]) for n in range(shape[2]) for m in range(shape[0])]
     replicas = [replace(like, seed=seed, split=names[s], strength=mus[m]) for m, s, seed in order]
     on = find_device(device)
-    regularizer, protocol = REGULARIZERS[method].preset(preset), Protocol(max_epochs=max_epochs)
+    regularizer = REGULARIZERS[method].preset(preset)
     options = Options(keep_history=True, keep_weights=True)
     with ordinary_modes(on), random_state_kept(on):
         problem = Problem(without_splits(graph), parts, on)

@@ -23,7 +23,7 @@ from propreg.data.own.validate import check_weights
 from propreg.data.splits import check_split, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
-from propreg.engine.spec import Model
+from propreg.engine.spec import Model, Protocol, Replica
 from propreg.engine.validate import check_model, check_settings
 
 if TYPE_CHECKING:
@@ -215,6 +215,19 @@ def architecture(model: Any) -> Model:
         raise TypeError("model is a module, but every run needs a new one: pass a function, like lambda: MyGNN(...).")
     _errors.one_of("model", model, MODELS, ", a propreg.engine.Model or a function that makes a module")
     return MODELS[model].default
+
+
+def training(model: Model, given: Mapping[str, Any], dropout: float) -> tuple[Replica, Protocol]:
+    """The settings of a training: those given, and the model's own in place of None."""
+    found = model.architecture.trained_with(**given)
+    like = Replica(
+        lr=number("lr", found["lr"]),
+        weight_decay=number("weight_decay", found["weight_decay"]),
+        dropout=dropout,
+        patience=whole("patience", found["patience"], 0, ": to train all epochs, pass max_epochs"),
+    )
+    epochs = whole("max_epochs", found["max_epochs"], 1)
+    return like, Protocol(found["rule"], epochs, found["weight_decay_scope"])
 
 
 def in_python(model: Model) -> Model:

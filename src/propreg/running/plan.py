@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.own.load import read_graph
 from propreg.data.splits import official_splits, random_split
+from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 
 if TYPE_CHECKING:
@@ -93,6 +94,11 @@ def make_plan(
     chosen = QUICK if source.quick else THOROUGH
     if isinstance(mu, str) and mu == "auto" and source.quick:
         mu = REGULARIZERS[method].first_look or mu
+    own = MODELS[model].training
+    look = {"max_epochs": chosen.max_epochs} if source.quick else {}
+    training = {**asdict(chosen), **own, **look}
+    if max_epochs is not None:
+        training["max_epochs"] = max_epochs
     return Plan(
         source,
         model,
@@ -100,10 +106,10 @@ def make_plan(
         preset,
         strengths(mu, method),
         number_of_seeds(seeds or (chosen.seeds if len(source.splits) > 1 else None), len(source.splits)),
-        chosen.lr,
-        chosen.weight_decay,
-        chosen.patience,
-        max_epochs or chosen.max_epochs,
+        training["lr"],
+        training["weight_decay"],
+        training["patience"],
+        training["max_epochs"],
         str(find_device(device)),
     )
 

@@ -1,12 +1,15 @@
 """The experiments of the package: how many runs, which, and that nothing in them is misspelled."""
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
-from propreg.engine.spec import Method
+from propreg.engine.models import MODELS
+from propreg.engine.models.architecture import Recipe
+from propreg.engine.spec import Method, Protocol
 from propreg.store.errors import StudyError
 from propreg.store.results import load_results
 from propreg.study.spec.experiment import experiment_names, load_experiment, read_experiment, select_lines
@@ -150,3 +153,37 @@ def test_filters_and_seeds() -> None:
         select_lines(table, [], [7])
     with pytest.raises(StudyError, match="No line of table1 matches"):
         select_lines(table, ["method=plain,preset=paper"])
+
+
+PUBLISHED = """
+[[parts]]
+datasets = ["cora", "citeseer"]
+models = ["mlp"]
+methods = ["plain", "preg-paper"]
+strengths = [0.1]
+split_kind = "public"
+splits = 1
+seeds = 1
+published = true
+"""
+
+
+def test_published_settings_of_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipes = {
+        "cora": Recipe({"hidden": 8}, {"lr": 0.2, "rule": "val_loss", "max_epochs": 7, "patience": 9}, normalize=False),
+        "citeseer": Recipe({}, {"weight_decay": 0.1, "dropout": 0.25}),
+    }
+    monkeypatch.setitem(MODELS, "mlp", replace(MODELS["mlp"], recipes=recipes, training={"max_epochs": 50}))
+    cora, with_preg, citeseer, _ = read_experiment("mine", PUBLISHED).lines
+    cell = cora.cells[0]
+    assert (cell.model.hidden, cell.lr, cell.patience, cell.dropout, cell.weight_decay) == (8, 0.2, 9, 0.5, 5e-4)
+    assert (cell.protocol, cell.normalize, cora.rules) == (Protocol("val_loss", 7), False, ())
+    assert replace(with_preg.cells[0], method=Method(), strength=0.0) == cell
+    cell = citeseer.cells[0]
+    assert (cell.model.hidden, cell.dropout, cell.weight_decay, cell.normalize) == (64, 0.25, 0.1, True)
+    assert cell.protocol == Protocol("official", 50)
+    common = read_experiment("mine", PUBLISHED + 'rule = "latest_best"\nmax_epochs = 30').lines
+    assert [line.rules for line in common] == [("val_loss",), ("val_loss",), ("official",), ("official",)]
+    assert {line.cells[0].protocol for line in common} == {Protocol("latest_best", 30)}
+    with pytest.raises(StudyError, match=r"no published recipe of mlp for 'pubmed'\. Known are: cora, citeseer"):
+        read_experiment("mine", PUBLISHED.replace("citeseer", "pubmed"))

@@ -138,6 +138,35 @@ class Source:
     idea: str
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """The hyper-parameters of a model on a benchmark dataset.
+
+    Args:
+        settings: The settings of the model.
+        training: ``lr``, ``weight_decay``, ``dropout``, ``patience``, ``max_epochs``, and ``rule`` and
+            ``weight_decay_scope`` of the protocol; what is left out is as for :func:`propreg.fit`.
+        normalize: Whether the rows of the features are divided by their sums.
+        ours: Whether it is our choice, because none was published.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    normalize: bool = True
+    ours: bool = False
+
+
+TRAINING: Mapping[str, Any] = {
+    "lr": 0.01,
+    "weight_decay": 5e-4,
+    "patience": 100,
+    "max_epochs": 1000,
+    "rule": "official",
+    "weight_decay_scope": "all",
+}
+"""The training of a model that has none of its own."""
+
+
 @dataclass(frozen=True, eq=False)
 class Architecture:
     """An entry; a new one is a file like ``appnp.py`` and a line in ``MODELS``.
@@ -164,6 +193,7 @@ class Architecture:
             :mod:`propreg.engine.training.phases`; None: a single phase.
         trainer: Trains replicas one after another where they are no program; None: they are one.
         source: Who published it.
+        recipes: By benchmark dataset, the hyper-parameters that it was published with, or ours.
         uses_edge_weights: Whether the network sees edge weights.
         check: Raises ``ValueError`` for settings that cannot be combined.
         width: The columns of a hidden layer.
@@ -187,12 +217,17 @@ class Architecture:
     phases: Phases | None = None
     trainer: Serial | None = None
     source: Source | None = None
+    recipes: Mapping[str, Recipe] = field(default_factory=dict)
     uses_edge_weights: bool = True
     check: Callable[[Model], None] = accept
     width: Callable[[Model], int] = hidden_width
     parameters: Callable[[Model, Sizes], int] = count_parameters
     activations: Callable[[Model, Sizes, int], int] = count_activations
     cost: Callable[[Model, Sizes], int] = count_propagating
+
+    def trained_with(self, **given: Any) -> dict[str, Any]:
+        """The settings of a training: those given that are not None, else the model's own, else the usual ones."""
+        return {**TRAINING, **self.training, **{name: value for name, value in given.items() if value is not None}}
 
     @property
     def default(self) -> Model:

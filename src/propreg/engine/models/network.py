@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,11 +46,45 @@ no_dropout = NoDropout()
 
 
 @dataclass(frozen=True)
+class Start:
+    """A distribution that a parameter starts from: uniform or normal, and without a spread a constant.
+
+    Args:
+        kind: ``"uniform"`` within ``spread`` of the center, or ``"normal"`` with this standard deviation.
+        spread, center: Its numbers.
+    """
+
+    kind: Literal["uniform", "normal"] = "uniform"
+    spread: float = 0.0
+    center: float = 0.0
+
+
+ONES = Start(center=1.0)
+
+
+@dataclass(frozen=True)
 class Weight:
-    """The shape of a parameter of one replica, and its Glorot fans (none: it starts at 0)."""
+    """A parameter of one replica.
+
+    Args:
+        shape: Its shape.
+        fans: Its Glorot fans.
+        start: The distribution that it starts from in place of Glorot's; without fans or this it starts at 0.
+        decay: A weight decay of its own in place of the replica's.
+        trained: False for running statistics, which training passes update in place.
+    """
 
     shape: tuple[int, ...]
     fans: tuple[int, int] | None = None
+    start: Start | None = None
+    decay: float | None = None
+    trained: bool = True
+
+
+def linear(number: int | str, fan_in: int, fan_out: int) -> dict[str, Weight]:
+    """The weight and the bias of a layer as torch's ``nn.Linear`` draws them: uniform within 1/√fan_in."""
+    start = Start(spread=fan_in**-0.5)
+    return {f"w{number}": Weight((fan_in, fan_out), start=start), f"b{number}": Weight((fan_out,), start=start)}
 
 
 class Network:
@@ -116,20 +150,23 @@ def initial(problem: Problem, network: Network, model: Model, replicas: Sequence
     import numpy as np
     import torch
 
-    from propreg.engine.ops.random import glorot, stream_key
+    from propreg.engine.ops.random import around, glorot, stream_key
 
     parameters = {}
     for name, weight in network.weights().items():
-        if weight.fans is None:
-            zeros = torch.zeros(len(replicas), *weight.shape, dtype=problem.dtype, device=problem.device)
-            parameters[name] = zeros.requires_grad_()
+        start = weight.start or Start()
+        if weight.fans is None and start.spread == 0:
+            size = (len(replicas), *weight.shape)
+            constant = torch.full(size, start.center, dtype=problem.dtype, device=problem.device)
+            parameters[name] = constant.requires_grad_(weight.trained)
             continue
         keys = [stream_key(problem.digest, replica, model, name) for replica in replicas]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         values = np.empty((len(number), *weight.shape))
         for key, i in number.items():
-            values[i] = glorot(key, *weight.fans, weight.shape)
+            shape, fans = weight.shape, weight.fans
+            values[i] = around(key, start, shape) if fans is None else glorot(key, *fans, shape)
         drawn = torch.from_numpy(values).to(problem.dtype).to(problem.device)
         place = torch.tensor([number[key] for key in keys], device=problem.device)
-        parameters[name] = drawn[place].requires_grad_()
+        parameters[name] = drawn[place].requires_grad_(weight.trained)
     return parameters

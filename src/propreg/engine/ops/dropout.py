@@ -4,6 +4,7 @@ Element e of a replica's tensor is dropped by half of the 32-bit word ``hash(e /
 for a run alone, in any batch and after compaction, and the backward pass can recompute it instead of storing it.
 """
 
+import copy
 import functools
 from typing import Any
 
@@ -72,14 +73,24 @@ class MaskKeys:
 
 
 class Masks:
-    """The masks of one site and epoch: keys int32 [R, 2], and the rate of each replica [R]."""
+    """The masks of one site and epoch: keys int32 [R, 2], and the rate of each replica [R].
 
-    def __init__(self, keys: Tensor, rates: Rates | Tensor) -> None:
+    ``streams`` are the random streams of the replicas on the host: those with equal ones have equal masks at the same
+    rate, which a network may compute once.
+    """
+
+    def __init__(self, keys: Tensor, rates: Rates | Tensor, streams: NDArray[np.uint64] | None = None) -> None:
         rates = Rates(rates) if isinstance(rates, Tensor) else rates
-        self.keys, self.least, self.scale = keys, rates.least, rates.scale
+        self.keys, self.least, self.scale, self.streams = keys, rates.least, rates.scale, streams
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def of(self, rows: Tensor) -> "Masks":
+        """The masks of these replicas."""
+        some = copy.copy(self)
+        some.keys, some.least, some.scale, some.streams = self.keys[rows], self.least[rows], self.scale[rows], None
+        return some
 
     def kept(self, size: int, dtype: torch.dtype) -> Tensor:
         """1 for each of ``size`` elements that is kept, else 0. [R, size]."""

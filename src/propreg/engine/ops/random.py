@@ -6,12 +6,15 @@ that differ in method or strength share initial weights and dropout masks.
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from propreg.engine.spec import Model, Replica
+
+if TYPE_CHECKING:
+    from propreg.engine.models.network import Start
 
 
 def stream_key(digest: str, replica: Replica, model: Model, name: str) -> int:
@@ -30,6 +33,14 @@ def glorot(key: int, fan_in: int, fan_out: int, shape: tuple[int, ...]) -> NDArr
     """Glorot-uniform weights."""
     bound = (6.0 / (fan_in + fan_out)) ** 0.5
     return generator(key).uniform(-bound, bound, shape)
+
+
+def around(key: int, start: "Start", shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Weights around a center, uniform or normal."""
+    drawn = generator(key)
+    if start.kind == "normal":
+        return drawn.normal(start.center, start.spread, shape)
+    return drawn.uniform(start.center - start.spread, start.center + start.spread, shape)
 
 
 def mask_keys(streams: NDArray[np.uint64], epoch: int, site: int) -> NDArray[np.int32]:

@@ -13,8 +13,9 @@ from torch.nn.functional import pad
 
 from propreg.engine import kernels
 from propreg.engine.models.network import Parameters
+from propreg.engine.training.objective import Objective
 from propreg.engine.training.passes import Passes
-from propreg.engine.training.phases import Objective, Phase
+from propreg.engine.training.phases import Phase
 from propreg.engine.training.state import State
 from propreg.engine.training.stopping import Stopper
 

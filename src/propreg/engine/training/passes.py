@@ -1,5 +1,7 @@
 """An epoch's passes through the network: the evaluation, and any number of training passes with masks of their own."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -24,7 +26,7 @@ class DropoutMasks:
         kind = place.rstrip("0123456789")
         pair, side = divmod(self.number, 2)
         site = pair * _PAIR + 2 * (_SITES[kind] + int(place[len(kind) :] or 0)) + side
-        return Masks(self.state.keys(site), self.state.rates[kind])
+        return Masks(self.state.keys(site), self.state.rates[kind], self.state.keys.streams)
 
 
 class Passes:
@@ -74,6 +76,10 @@ class Passes:
         """The logits of every training pass, [R, N, C] each."""
         return tuple(self.trained(number) for number in range(len(self.draws)))
 
+    def some(self, *numbers: int) -> "SomePasses":
+        """A few of the training passes."""
+        return SomePasses(self, numbers)
+
     def trained(self, number: int) -> Tensor:
         """The logits of one training pass, [R, N, C]."""
         if self._at_once is not None and not self._each:
@@ -81,3 +87,18 @@ class Passes:
         if number not in self._each:
             self._each[number] = self.network.finish(self.p, self.begun, self.draws[number])
         return self._each[number]
+
+
+class SomePasses:
+    """A few of an epoch's training passes, as a regularizer reads them."""
+
+    def __init__(self, logits: Passes, numbers: Sequence[int]) -> None:
+        self.logits, self.numbers = logits, numbers
+
+    def each(self) -> tuple[Tensor, ...]:
+        """The logits of each, [R, N, C]."""
+        return tuple(self.logits.trained(number) for number in self.numbers)
+
+    def together(self) -> Tensor | None:
+        """The logits of a single one as [R, N, 1, C], else None."""
+        return self.each()[0].unsqueeze(2) if len(self.numbers) == 1 else None

@@ -23,43 +23,11 @@ import torch
 from torch import Tensor
 
 from propreg.engine.models.network import Network, no_dropout
-from propreg.engine.regularizers.regularizer import Term
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.tasks.node import Problem
-from propreg.engine.training.passes import Passes
+from propreg.engine.training.objective import Objective, RegularizedLoss
 from propreg.engine.training.state import State, begin
 from propreg.engine.training.stopping import RULES, Rule
-
-
-class Objective:
-    """What a phase minimizes. A subclass has at least :meth:`loss`."""
-
-    passes: int = 1  # training passes per epoch, each with dropout masks of its own
-    in_groups: bool = False  # whether ``loss`` reads the logits by ``together()`` alone
-
-    def advance(self, state: State, epoch: int) -> None:
-        """Set what changes from epoch to epoch and is not learned, in place: before the part that a GPU records."""
-
-    def loss(self, state: State, logits: Passes) -> Tensor:
-        """The loss of each replica, [R]."""
-        raise NotImplementedError
-
-
-class RegularizedLoss(Objective):
-    """Cross entropy on the training nodes, and the method's regularizer times its strength."""
-
-    def __init__(self, method: Method, term: Term) -> None:
-        self.method, self.term = method, term
-        self.passes, self.in_groups = method.regularizer.passes(method), method.regularizer.in_groups(method)
-
-    def advance(self, state: State, epoch: int) -> None:
-        """Anneal the strength (Appendix C): 0 ** (1/epoch) is 0, so that a strength of 0 stays the plain run."""
-        exponent = 1.0 / epoch if self.method.schedule == "annealed" else 1.0
-        torch.pow(state.strength, exponent, out=state.current)
-
-    def loss(self, state: State, logits: Passes) -> Tensor:
-        """That of the method's term."""
-        return self.term.loss(logits, state.current, state.counted, state.targets)
 
 
 @dataclass

@@ -132,6 +132,8 @@ def begin(
     decay, none = vector([r.weight_decay for r in replicas]), vector([0.0] * len(replicas))
     first_only = protocol.weight_decay_scope == "first"
     scoped = {name: none if first_only and not re.fullmatch("[a-z]+0", name) else decay for name in parameters}
+    own = {name: weight.decay for name, weight in network.weights().items() if weight.decay is not None}
+    scoped |= {name: torch.full_like(decay, value) for name, value in own.items()}
     streams = [stream_key(problem.digest, r, model, stream) for r in replicas]
     return State(
         number=np.arange(len(replicas)),

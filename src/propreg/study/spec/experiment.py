@@ -6,6 +6,9 @@ same splits and seeds.
 An experiment may ask for ``measures = true`` and for further selection ``rules``. Both are recorded with a run and are
 no part of its identity: a run that is recorded without them is trained again for such an experiment, see
 :meth:`propreg.store.store.Store.add`.
+
+With ``published = true`` the models of a part are trained with their published settings on each dataset (their
+``recipes``). A ``rule`` of the part then replaces the model's own, which becomes one of the ``rules``.
 """
 
 import re
@@ -22,13 +25,13 @@ from propreg.data.errors import DataError
 from propreg.engine.spec import Protocol, RuleName
 from propreg.store.errors import StudyError, UsageError, unknown
 from propreg.store.run import Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
-from propreg.study.spec.presets import NamedMethod, named_grid, named_method, named_model, weight_decay
+from propreg.study.spec.presets import NamedMethod, named_grid, named_method, named_model, published, weight_decay
 
 _NEEDED = ("datasets", "models", "methods", "splits", "seeds")
 _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
-    "batch", "lr",
+    "batch", "lr", "published",
 }  # fmt: skip
 _FILTERS = ("dataset", "model", "method", "preset")
 _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
@@ -196,44 +199,52 @@ def _lines(part: dict[str, Any]) -> Iterator[Line]:
             for name in part["methods"]:
                 method = named_method(name)
                 strengths = _strengths(part, method, f"{dataset}/{model}")
-                for variant, base, ratio in _variants(part, _base(part, dataset, model, kind), method):
+                start, own_rule = _base(part, dataset, model, kind)
+                watched = tuple(dict.fromkeys((*rules, *own_rule)))
+                for variant, base, ratio in _variants(part, start, method):
                     term = method.on(_output_size(dataset))
                     # In one go: a cell without a term drops its ratio.
                     cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
                     yield Line(
-                        dataset, model, method, variant, cells, splits, seeds, part.get("batch"), rules, measures
+                        dataset, model, method, variant, cells, splits, seeds, part.get("batch"), watched, measures
                     )
 
 
-def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> Cell:
-    """The plain cell of a line."""
+def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> tuple[Cell, tuple[str, ...]]:
+    """The plain cell of a line, and the model's own rule where the part has another one."""
     entry = _dataset(dataset)
     if (kind == "scaffold") != isinstance(entry, MoleculeSet):
         raise StudyError(f"{dataset} has no {kind} split: molecules have a scaffold split, graphs have the others.")
     measure: Measure = part.get("measure", "")
     if measure not in get_args(Measure):
         raise unknown("measure", measure, get_args(Measure))
-    architecture, dropout = named_model(model)
-    protocol = Protocol(
-        rule=part.get("rule", "official"),
-        max_epochs=part.get("max_epochs", 10_000),
-        weight_decay_scope=part.get("weight_decay_scope", "all"),
-    )
+    if part.get("published", False):
+        architecture, known, recipe = published(model, entry.name)
+        usual, normalize = known, recipe.normalize
+    else:
+        architecture, dropout = named_model(model)
+        usual = {"rule": "official", "max_epochs": 10_000, "weight_decay_scope": "all", "patience": 200, "lr": 0.01}
+        usual |= {"weight_decay": weight_decay(entry.name), "dropout": dropout}
+        normalize = True
+    chosen = {name: part.get(name, value) for name, value in usual.items()}
+    protocol = Protocol(chosen["rule"], chosen["max_epochs"], chosen["weight_decay_scope"])
     labels = labels_for(entry.name, kind)
-    return Cell(
+    cell = Cell(
         entry.name,
         dataset_digest(entry.name, labels),
         labels=labels,
         split_kind=kind,
-        normalize=part.get("normalize", True),
+        normalize=part.get("normalize", normalize),
         model=architecture,
         protocol=protocol,
-        weight_decay=weight_decay(entry.name),
-        dropout=dropout,
-        patience=part.get("patience", 200),
+        weight_decay=chosen["weight_decay"],
+        dropout=chosen["dropout"],
+        patience=chosen["patience"],
         measure=measure,
-        lr=part.get("lr", 0.01),
+        lr=chosen["lr"],
     )
+    own = usual["rule"]
+    return cell, (own,) if part.get("published", False) and own != protocol.rule else ()
 
 
 def _variants(part: dict[str, Any], base: Cell, method: NamedMethod) -> Iterator[tuple[str, Cell, float]]:

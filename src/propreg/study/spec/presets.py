@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from propreg.engine.models import MODELS
+from propreg.engine.models.architecture import Recipe
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Method, Model
 from propreg.names import method_title
@@ -55,6 +56,21 @@ def named_model(name: str) -> tuple[Model, float]:
     if name not in MODELS:
         raise unknown("model", name, {**known, **MODELS})
     return MODELS[name].default, MODELS[name].dropout
+
+
+def published(name: str, dataset: str) -> tuple[Model, dict[str, Any], Recipe]:
+    """The model of this name on a dataset as it was published (or as we chose): settings, training, and the recipe.
+
+    The training holds ``dropout`` beside what :class:`~propreg.engine.models.architecture.Recipe` lists.
+    """
+    if name not in MODELS:
+        raise unknown("model", name, MODELS)
+    entry = MODELS[name]
+    if dataset not in entry.recipes:
+        raise unknown(f"published recipe of {name} for", dataset, entry.recipes)
+    recipe = entry.recipes[dataset]
+    training = {"dropout": entry.dropout, **entry.trained_with(**recipe.training)}
+    return entry.kind(entry.name, **{**entry.defaults, **recipe.settings}), training, recipe
 
 
 def named_method(name: str) -> NamedMethod:
