@@ -158,7 +158,7 @@ def _write(path: str | os.PathLike[str], saved: Saved) -> None:
     if str(path).endswith(".npz"):
         return write_npz(path, _as_members(saved))
     texts = {"format": saved.form, "settings": saved.settings}
-    write_safetensors(path, saved.tensors, texts | {"sha256": _digest(texts, saved.tensors)})
+    write_safetensors(path, saved.tensors, texts | {"sha256": content_digest(texts, saved.tensors)})
 
 
 def _read(path: str | os.PathLike[str]) -> Saved:
@@ -172,12 +172,13 @@ def _read(path: str | os.PathLike[str]) -> Saved:
     if not all(name in texts for name in _TEXTS):
         raise _no_model(where)
     _check_format(texts["format"], where)
-    if texts["sha256"] != _digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
+    if texts["sha256"] != content_digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
         raise _wrong_digest(where)
     return Saved(texts["format"], texts["settings"], tensors)
 
 
-def _digest(texts: Mapping[str, str], tensors: Arrays) -> str:
+def content_digest(texts: Mapping[str, str], tensors: Arrays) -> str:
+    """The SHA-256 of texts and tensors by name."""
     content = members_digest({f"tensor {name}": array for name, array in tensors.items()})
     return hashlib.sha256(json.dumps([content, texts], sort_keys=True).encode()).hexdigest()
 

@@ -1,6 +1,7 @@
 """Tune μ and train, in one batch."""
 
 import math
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -42,6 +43,7 @@ from propreg.fitting.inputs import (
     warn_of_unused_weights,
     without_splits,
 )
+from propreg.fitting.kept import KeptRuns, missing_groups, settings_of
 from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.pyg_modules import as_module
 from propreg.fitting.result import FitResult
@@ -70,6 +72,7 @@ def fit(
     device: str | torch.device = "auto",
     progress: Literal["lines"] | bool | None = None,
     on_error: Literal["record", "raise"] = "record",
+    resume: str | os.PathLike[str] | None = None,
 ) -> FitResult:
     """Train the plain model and P-reg at every strength over several splits and seeds, and pick μ on validation.
 
@@ -104,6 +107,11 @@ def fit(
         on_error: With ``"record"`` a run that raises is a failed run, with its traceback in
             :attr:`propreg.engine.Result.error`, and the others go on; if all raise, so does ``fit``. With ``"raise"``
             the first exception ends the fit; its ``partial_result`` is the result of the runs finished before, or None.
+        resume: A folder where each run is kept the moment it is finished, made if there is none. After a kill, an error
+            or Ctrl-C the same call goes on from there: runs that it has are not trained again. On a CPU the result has
+            the bits of an undisturbed fit. Runs of another graph, model, setting, device or version are never used; of
+            a model of your own its structure, first values and the code of its classes are compared, so name another
+            folder after a change elsewhere.
 
     Returns:
         The result. Training is in float32 whatever the type of ``data.x``, and its ``model`` takes float32 features:
@@ -151,11 +159,16 @@ def fit(
             options = replace(options, network=network, workers=1, batch=batch)
         bar = Progress(len(replicas), progress)
         quicker = quicker_command(shape[1], shape[2], shape[0]) if progress == "lines" else ""
-        job = _Fit(graph, problem, spec, network, method, preset, mus, parts, order, rate)
+        kept = (
+            None
+            if resume is None
+            else KeptRuns(resume, settings_of(problem, spec, network, regularizer, protocol), parts)
+        )
+        job = _Fit(graph, problem, spec, network, method, preset, mus, parts, order, rate, kept)
         errors: list[Exception] = []
         if on_error == "record":
             options = replace(options, caught=lambda error: _keep_first(errors, error))
-        train = partial(_train, problem, spec, regularizer, replicas, protocol, options, bar, quicker)
+        train = partial(_train, problem, spec, regularizer, replicas, protocol, options, bar, quicker, kept)
         result = job.trained(train, errors)
     if errors:
         warnings.warn(f"{result.errors()}: the others are kept.", stacklevel=2)
@@ -182,6 +195,7 @@ class _Fit:
     parts: Mapping[str, Split]
     order: Sequence[tuple[int, int, int]]
     rate: float
+    kept: KeptRuns | None
 
     def trained(self, train: Callable[[dict[int, Result]], bool], errors: Sequence[Exception]) -> FitResult:
         """The result of a training.
@@ -241,6 +255,7 @@ class _Fit:
             self.rate,
             facts_of(self.graph, self.parts),
             sizes,
+            None if self.kept is None else self.kept.folder,
         )
 
 
@@ -253,17 +268,32 @@ def _train(
     options: Options,
     bar: Progress,
     quicker: str,
+    kept: KeptRuns | None,
     found: dict[int, Result],
 ) -> bool:
     """Put the results by number in ``replicas`` into ``found``; returns whether all finished."""
-    groups = math.ceil(len(replicas) / (options.batch or replicas_that_fit(problem, spec, regularizer, options)))
+    size = options.batch or replicas_that_fit(problem, spec, regularizer, options)
+    if kept is not None:
+        found.update((i, known) for i, replica in enumerate(replicas) if (known := kept.find(replica)) is not None)
+    on_cpu = problem.device.type == "cpu"  # there a group keeps its members, so that its bits stay the same
+    todo = missing_groups([i in found for i in range(len(replicas))], size if on_cpu else 1)
+    options = replace(options, batch=size if on_cpu else options.batch)
     with bar:
         epochs = (min(replicas[0].patience, protocol.max_epochs), protocol.max_epochs)
-        estimate = Estimate(groups, epochs, bar.say, quicker)
-        training = train_all(problem, spec, regularizer, replicas, protocol, replace(options, stop=estimate.epoch))
+        estimate = Estimate(math.ceil(len(todo) / size), epochs, bar.say, quicker)
+        if found:
+            bar.say(f"{len(found)} of {len(replicas)} runs were finished before and are not trained again.")
+        for known in list(found.values()):
+            bar.advance(known)
+        options = replace(options, stop=estimate.epoch)
+        training = train_all(problem, spec, regularizer, [replicas[i] for i in todo], protocol, options)
         try:
-            for i, result in training:
-                found[i] = result
+            for place, result in training:
+                if todo[place] in found:  # trained again with its group
+                    continue
+                found[todo[place]] = result
+                if kept is not None:
+                    kept.keep(result)
                 bar.advance(result)
         except KeyboardInterrupt:
             return False

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ class FitResult:
         dropout: Of the training.
         facts: Properties of the graph, for the reasons in :meth:`summary`.
         sizes: The numbers of features and classes.
+        kept: The folder inside ``resume`` that holds the finished runs; None without it.
 
     Example:
         >>> import propreg
@@ -63,6 +65,7 @@ class FitResult:
     dropout: float = 0.5
     facts: Facts | None = None
     sizes: tuple[int, int] = (0, 0)
+    kept: Path | None = None
 
     @property
     def plain(self) -> Summary:
