@@ -218,7 +218,7 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
         (["--device", "tpu"], 2, "--device must be auto, cpu, cuda or one GPU like cuda:0, got 'tpu'."),
         (["--train-per-class", "5"], 2, "--train-per-class is for your own graph: give one with --graph"),
         (["--dataset", "cora", "--val-per-class", "30"], 2, "--val-per-class is for your own graph"),
-        (["--directed", "--normalize-features"], 2, "--directed and --normalize-features are for your own graph"),
+        (["--directed", "--val-per-class", "3"], 2, "--val-per-class and --directed are for your own graph"),
         (["--graph", "mine.npz", "-o", "mine.npz/run"], 1, "cannot be made: Not a directory; choose another with -o."),
     ],
 )

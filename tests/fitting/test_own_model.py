@@ -42,7 +42,7 @@ def by_hand(factory: Any, replica: Replica, epochs: int) -> tuple[nn.Module, lis
 def test_a_run_is_that_of_a_loop_by_hand(factory: Any) -> None:
     """Initial weights, dropout, Adam, what is frozen or unused: all as torch has them."""
     with torch.random.fork_rng(devices=[]):
-        for run in fit(GRAPH, factory, **QUICK).runs:
+        for run in fit(GRAPH, factory, scale="none", **QUICK).runs:
             module, losses = by_hand(factory, run.replica, 12)
             np.testing.assert_allclose(run.history["loss"], losses, rtol=2e-4, atol=1e-5)
             if run.epoch == 12:

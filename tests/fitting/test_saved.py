@@ -33,16 +33,15 @@ MODELS = {
 }
 
 
-def trained(model: Any, graph: Any = GRAPH) -> propreg.FitResult:
-    return propreg.fit(
-        graph, model, 0.3, splits=1, seeds=1, train_per_class=5, val_per_class=5, max_epochs=3, progress=False
-    )
+def trained(model: Any, graph: Any = GRAPH, scale: Any = "auto") -> propreg.FitResult:
+    options: dict[str, Any] = {"splits": 1, "seeds": 1, "train_per_class": 5, "val_per_class": 5, "max_epochs": 3}
+    return propreg.fit(graph, model, 0.3, scale=scale, progress=False, **options)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("saved") / "model.npz"
-    trained("gcn").save(path)
+    trained("gcn", scale="none").save(path)
     return path
 
 
@@ -138,6 +137,10 @@ def settings_of(saved: Path, **changes: Any) -> str:
         ({"about": []}, "another type"),
         ({"architecture": 3}, "must be a JSON object"),
         ({"unknown": 1}, "unexpected keyword"),
+        ({"scale": "log"}, "scale is 'log'"),
+        ({"scale": "standard"}, "scale is 'standard'"),
+        ({"class_names": ["a"]}, "class_names are 1, not 3"),
+        ({"feature_names": "abcdefgh"}, "feature_names are not texts"),
     ],
 )
 def test_settings_that_cannot_be(saved: Path, tmp_path: Path, change: dict[str, Any], says: str) -> None:
@@ -150,7 +153,7 @@ def test_settings_that_cannot_be(saved: Path, tmp_path: Path, change: dict[str, 
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"format": "propreg-model-2"}, "newer than 'propreg-model-1': update propreg"),
+        ({"format": "propreg-model-3"}, "newer than 'propreg-model-2': update propreg"),
         ({"format": "propreg-graph-1"}, "is not a model that propreg saved"),
         ({"format": None}, "is not a model that propreg saved"),
         ({"settings": None}, "is not a model that propreg saved"),

@@ -15,7 +15,8 @@ from fitting.own_modules import DATA, EVERY, GRAPH, QUICK, Base, Frozen, Lazy, S
 from propreg.data.errors import DataError
 from propreg.data.formats.npz import read_npz, write_npz
 from propreg.data.own.npz import members_digest
-from propreg.fitting.checkpoint import read_settings, write_state
+from propreg.data.scaling import Scaling
+from propreg.fitting.checkpoint import About, read_settings, write_state
 from propreg.fitting.fit import fit
 
 KEPT = [factory for factory in EVERY if factory is not Unregistered]  # of which no file knows
@@ -48,7 +49,7 @@ def test_equal_states_give_equal_bytes_without_a_pickle(saved: Path, tmp_path: P
     assert (tmp_path / "again.npz").read_bytes() == saved.read_bytes()
     arrays = np.load(saved, allow_pickle=False)
     assert {array.dtype.kind for array in arrays.values()} == {"f", "i", "U"}
-    assert str(arrays["format"]) == "propreg-state-1"
+    assert str(arrays["format"]) == "propreg-state-2"
     settings = json.loads(str(arrays["settings"]))
     assert settings["about"].keys() == {"method", "preset", "mu"}
     assert {"a.weight", "scale", "norm.running_mean"} < set(settings["names"])
@@ -57,7 +58,7 @@ def test_equal_states_give_equal_bytes_without_a_pickle(saved: Path, tmp_path: P
 def test_half_precision_comes_back(tmp_path: Path) -> None:
     kept = Base()
     kept.register_buffer("table", torch.rand(3).bfloat16())
-    write_state(tmp_path / "model.npz", kept, {})
+    write_state(tmp_path / "model.npz", kept, About({}), Scaling())
     other = Base()
     other.register_buffer("table", torch.zeros(3).bfloat16())
     read = propreg.load_model(tmp_path / "model.npz", other)
@@ -68,7 +69,7 @@ def test_complex_numbers_are_refused(tmp_path: Path) -> None:
     module = Base()
     module.register_buffer("phase", torch.zeros(2, dtype=torch.complex64))
     with pytest.raises(ValueError, match=r"'phase' of the model is torch.complex64, which cannot be saved"):
-        write_state(tmp_path / "model.npz", module, {})
+        write_state(tmp_path / "model.npz", module, About({}), Scaling())
 
 
 def wider() -> nn.Module:
@@ -119,7 +120,7 @@ def test_it_has_no_settings_to_build_from(saved: Path) -> None:
 @pytest.mark.parametrize(
     ("members", "says"),
     [
-        ({"format": "propreg-state-2"}, "newer than 'propreg-state-1': update propreg"),
+        ({"format": "propreg-state-3"}, "newer than 'propreg-state-2': update propreg"),
         ({"settings": "{"}, "its settings cannot be used: save the model again"),
         ({"settings": '{"names": 3}'}, "its settings cannot be used"),
         ({"settings": '{"names": ["a"]}'}, "its settings cannot be used"),

@@ -9,9 +9,9 @@ import pytest
 
 from communities import communities
 from propreg.data.errors import DataError
-from propreg.data.features import from_dense
-from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.data.graph import Graph, Split
 from propreg.data.own.npz import write_graph
+from propreg.data.scaling import Scaling
 from propreg.data.splits import official_splits
 from propreg.running.plan import load_own, load_source
 
@@ -25,8 +25,10 @@ def test_digits_have_ten_splits_and_pixels_up_to_one() -> None:
     found = load_source("digits")
     assert list(found.splits) == [str(i) for i in range(10)]
     assert found.quick
-    assert isinstance(found.graph.x, np.ndarray)
-    assert (found.graph.x.min(), found.graph.x.max()) == (0, 1)
+    assert isinstance(found.scale, Scaling)
+    x = found.scale(found.graph.x)
+    assert isinstance(x, np.ndarray)
+    assert (x.min(), x.max()) == (0, 1)
     official = official_splits("digits")
     for i, split in enumerate(found.splits.values()):
         assert (split.test == official[i].test).all()
@@ -64,19 +66,6 @@ def test_a_graph_without_one_gets_random_ones_and_small_classes_shrink(tmp_path:
     assert split.train.any()
     assert split.val.any()
     assert int(split.test.sum()) == 30
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-def test_features_are_normalized_on_request_and_wide_ones_noticed(tmp_path: Path, sparse: bool) -> None:
-    graph = communities(nodes=300)
-    x = np.abs(np.asarray(graph.x)) * 50
-    wide = replace(graph, x=from_dense(x) if sparse else x)
-    path = stored(wide, tmp_path / "own.npz")
-    assert "scale them, or run again with --normalize-features" in load_own(path).notes[0]
-    found = load_own(path, normalize_features=True)
-    dense = found.graph.x.to_dense() if isinstance(found.graph.x, SparseFeatures) else found.graph.x
-    np.testing.assert_allclose(dense.sum(axis=1), 1, atol=1e-5)
-    assert found.notes == ("Each node's features were divided by their sum, as in the paper.",)
 
 
 def test_a_folder_of_csv_files(tmp_path: Path) -> None:

@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from propreg.running.compare import Comparison
 
 
+class Scale(StrEnum):
+    """What is done to the features."""
+
+    auto = "auto"
+    standard = "standard"
+    rows = "rows"
+    none = "none"
+
+
 class Preset(StrEnum):
     """The two forms of a regularizer."""
 
@@ -79,8 +88,15 @@ def run(
         typer.Option(min=1, help="Validation nodes per class if your graph has no split; default 30."),
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Read edges.csv as directed, source → target.")] = False,
+    scale: Annotated[
+        Scale | None,
+        typer.Option(
+            help="Features: standardize each column, divide rows by their sum, neither; default auto: rows for bags of "
+            "words, else standard."
+        ),
+    ] = None,
     normalize_features: Annotated[
-        bool, typer.Option("--normalize-features", help="Divide each node's features by their sum (your own graph).")
+        bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
 ) -> None:
@@ -93,9 +109,11 @@ def run(
                 "--train-per-class": train_per_class is not None,
                 "--val-per-class": val_per_class is not None,
                 "--directed": directed,
-                "--normalize-features": normalize_features,
             }
         )
+    if normalize_features:
+        typer.echo("--normalize-features is deprecated: use --scale rows.", err=True)
+        scale = scale or Scale.rows
     from propreg.console import StatusLine
     from propreg.devices import check_device_name
     from propreg.running.plan import load_own, load_source, make_plan, parse_mu
@@ -116,7 +134,6 @@ def run(
         else load_own(
             graph,
             directed=directed,
-            normalize_features=normalize_features,
             splits=splits,
             train_per_class=train_per_class,
             val_per_class=val_per_class,
@@ -131,6 +148,7 @@ def run(
         seeds=seeds,
         max_epochs=max_epochs,
         device=device,
+        scale=scale.value if scale else None,
     )
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
         _say(text.before(plan))

@@ -67,6 +67,7 @@ class Graph:
     node_ids: tuple[str, ...] = ()
     digests: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    feature_names: tuple[str, ...] = ()
 
     @property
     def num_nodes(self) -> int:

@@ -3,25 +3,29 @@
 A file holds tensors and three texts: in safetensors as its metadata, in a ``.npz`` file as members.
 
 ============  ====================================================================================================
-``format``    ``propreg-model-1``, a built-in model; or ``propreg-state-1``, a module of the user's, without its code
+``format``    ``propreg-model-2``, a built-in model; or ``propreg-state-2``, a module of the user's, without its code
 ``settings``  JSON. Of a model: ``architecture`` (the settings of :class:`propreg.engine.Model` that its weights
               depend on, and those that are not the default), ``features``, ``classes``, ``dropout``, ``weighted``
               (whether ``forward`` takes edge weights). Of both: ``about`` (regularizer, preset and strength of the
-              training)
+              training), ``scale`` (what is done to the features, see :class:`propreg.data.scaling.Scaling`),
+              ``class_names`` and ``feature_names`` if the graph has them, ``versions`` of the packages
 ``sha256``    of everything else
 ============  ====================================================================================================
 
 The tensors have their names in the module: of a model its state dict in float32, of a state all parameters and dense
-buffers. As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its
-settings lists theirs.
+buffers, and ``preprocessing.mean`` and ``.deviation`` of standardized features. Files of version 1, whose models take
+features that are scaled already, are read too.
+
+As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its settings
+lists theirs.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,25 +34,50 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
+from propreg import __version__
 from propreg.data.errors import DataError
 from propreg.data.formats.files import open_regular
 from propreg.data.formats.npz import read_npz, write_npz
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
 from propreg.data.own.npz import members_digest
+from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.spec import Model
 from propreg.engine.validate import check_model
+from propreg.fitting.preprocessing import scaling_arrays, take_raw_features
 from propreg.fitting.pyg_modules import state_shapes, untrained_module
 from propreg.jsonio import from_json, to_json
 
-MODEL, STATE = "propreg-model-1", "propreg-state-1"
+MODEL, STATE = "propreg-model-2", "propreg-state-2"
+_FIRST = {"propreg-model-1": MODEL, "propreg-state-1": STATE}
+_SCALED = "preprocessing."  # before the names of a scaling's numbers beside a user's tensors
 _TEXTS = ("format", "settings", "sha256")
 _MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would allocate absurd memory
 Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
+class About:
+    """What a saved model knows of its training.
+
+    Args:
+        about: The regularizer, its preset and strength.
+        class_names, feature_names: Of the graph, if it has them.
+    """
+
+    about: Mapping[str, Any]
+    class_names: Sequence[str] = ()
+    feature_names: Sequence[str] = ()
+
+    def texts(self, scaling: Scaling) -> dict[str, Any]:
+        """As settings of a file."""
+        named = {name: list(getattr(self, name)) for name in ("class_names", "feature_names")}
+        versions = {"propreg": __version__, "torch": torch.__version__}
+        return {**named, "about": dict(self.about), "scale": scaling.kind, "versions": versions}
+
+
+@dataclass(frozen=True)
 class Settings:
-    """How to build a saved model again."""
+    """How to build a saved model again; ``scaling`` is what it does to the features that it is given."""
 
     architecture: Model
     features: int
@@ -56,6 +85,10 @@ class Settings:
     dropout: float
     weighted: bool
     about: dict[str, Any]
+    scale: str = "none"
+    class_names: list[str] = field(default_factory=list)
+    feature_names: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,20 +106,22 @@ def write_model(
     architecture: Model,
     sizes: tuple[int, int],
     dropout: float,
-    about: Mapping[str, Any],
+    about: About,
+    scaling: Scaling,
 ) -> None:
     """Write a module that :func:`propreg.fitting.pyg_modules.as_module` made, for so many features and classes."""
     state = {name: t.detach().float().cpu().numpy() for name, t in module.state_dict().items()}
     weighted = "edge_weight" in getattr(module, "signature").param_dict  # noqa: B009  (nn.Module has no such field)
-    settings = vars(Settings(architecture, *sizes, dropout, weighted, dict(about)))
-    settings |= {"architecture": architecture.identity() | to_json(architecture)}
+    settings: dict[str, Any] = {"features": sizes[0], "classes": sizes[1], "dropout": dropout, "weighted": weighted}
+    settings |= {"architecture": architecture.identity() | to_json(architecture), **about.texts(scaling)}
     _write(path, Saved(MODEL, json.dumps(settings, sort_keys=True), state))
 
 
-def write_state(path: str | os.PathLike[str], module: nn.Module, about: Mapping[str, Any]) -> None:
+def write_state(path: str | os.PathLike[str], module: nn.Module, about: About, scaling: Scaling) -> None:
     """Write the parameters and buffers of a user's module."""
     state = {name: _array(name, t) for name, t in _state(module).items()}
-    _write(path, Saved(STATE, json.dumps({"about": dict(about)}, sort_keys=True), state))
+    scaled = {f"{_SCALED}{name}": array for name, array in scaling_arrays(scaling).items()}
+    _write(path, Saved(STATE, json.dumps(about.texts(scaling), sort_keys=True), {**state, **scaled}))
 
 
 def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) -> nn.Module:
@@ -101,7 +136,8 @@ def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) ->
 
     Returns:
         A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` (and ``edge_weight``, if the model was
-        trained on a weighted graph), on the CPU and in evaluation mode; or ``module``, in evaluation mode.
+        trained on a weighted graph), on the CPU and in evaluation mode; or ``module``, in evaluation mode. Either
+        scales ``x`` as in the training: pass the features as the graph has them.
 
     Raises:
         DataError: If the file is missing or damaged, not a model, or of a newer propreg.
@@ -142,11 +178,24 @@ def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) ->
                 f"{where}: holds the state of a model of your own, but not its code: pass a new module, like "
                 "load_model(path, MyGNN(...))."
             )
-        return _fill(module, saved.tensors, where)
+        state, scaling = _scaling_of_state(saved, where)
+        return take_raw_features(_fill(module, state, where), scaling)
     settings = _settings(saved, where)
     if module is not None:
         raise ValueError(f"{where}: holds a {settings.architecture.name}, which is built from it: leave module out.")
     return _built(settings, saved.tensors, where)
+
+
+def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling]:
+    """The tensors of a user's module, and the scaling that its file holds beside them."""
+    try:
+        kind = json.loads(saved.settings).get("scale", "none")
+        names = {f"{_SCALED}{name}": name for name in ("mean", "deviation") if kind == "standard"}
+        found = {name: saved.tensors[full] for full, name in names.items()}
+        scaling = from_parts(kind, found.get("mean"), found.get("deviation"))
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise _unusable(where, error) from error
+    return {name: array for name, array in saved.tensors.items() if name not in names}, scaling
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
@@ -171,10 +220,10 @@ def _read(path: str | os.PathLike[str]) -> Saved:
     tensors, texts = read_safetensors(path)
     if not all(name in texts for name in _TEXTS):
         raise _no_model(where)
-    _check_format(texts["format"], where)
+    form = _known_format(texts["format"], where)
     if texts["sha256"] != content_digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
         raise _wrong_digest(where)
-    return Saved(texts["format"], texts["settings"], tensors)
+    return Saved(form, texts["settings"], tensors)
 
 
 def content_digest(texts: Mapping[str, str], tensors: Arrays) -> str:
@@ -195,8 +244,7 @@ def _as_members(saved: Saved) -> dict[str, NDArray[Any]]:
 
 
 def _of_members(arrays: Arrays, where: str) -> Saved:
-    form = _text(arrays, "format", where)
-    _check_format(form, where)
+    form = _known_format(_text(arrays, "format", where), where)
     if _text(arrays, "sha256", where) != members_digest(arrays):
         raise _wrong_digest(where)
     settings = _text(arrays, "settings", where)
@@ -213,11 +261,12 @@ def _of_members(arrays: Arrays, where: str) -> Saved:
     return Saved(form, settings, {name: arrays[f"state_{i}"] for i, name in enumerate(names)})
 
 
-def _check_format(form: str, where: str) -> None:
-    if form in (MODEL, STATE):
-        return
+def _known_format(form: str, where: str) -> str:
+    """:data:`MODEL` or :data:`STATE`, whatever the version."""
+    if (known := _FIRST.get(form, form)) in (MODEL, STATE):
+        return known
     for known in (MODEL, STATE):
-        if re.fullmatch(rf"{known.removesuffix('1')}[0-9]{{1,6}}", form):
+        if re.fullmatch(rf"{known.removesuffix('2')}[0-9]{{1,6}}", form):
             raise DataError(f"{where}: has format {form!r}, which is newer than {known!r}: update propreg.")
     raise _no_model(where)
 
@@ -232,14 +281,19 @@ def _no_model(where: str) -> DataError:
     return DataError(f"{where}: is not a model that propreg saved: give a file that FitResult.save wrote.")
 
 
+def _unusable(where: str, error: Exception) -> DataError:
+    return DataError(f"{where}: its settings cannot be used ({error}): save the model again.")
+
+
 def _wrong_digest(where: str) -> DataError:
     return DataError(f"{where}: its content does not match its SHA-256: copy or save it again.")
 
 
 def _built(settings: Settings, state: Arrays, where: str) -> nn.Module:
-    _check_state(state, settings, where)
+    sizes, scaling = (settings.features, settings.classes), _scaling_of_model(state, settings, where)
+    _check_state(state, settings, scaling, where)
     module = untrained_module(
-        settings.architecture, (settings.features, settings.classes), settings.dropout, weighted=settings.weighted
+        settings.architecture, sizes, settings.dropout, weighted=settings.weighted, scaling=scaling
     )
     module.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
     return module.eval()
@@ -260,9 +314,29 @@ def _settings(saved: Saved, where: str) -> Settings:
             raise TypeError("a setting has another type")
         if not isinstance(found.dropout, int | float) or not 0 <= found.dropout <= 1:
             raise ValueError(f"dropout is {found.dropout!r}")
+        for what, names, count in (
+            ("class_names", found.class_names, found.classes),
+            ("feature_names", found.feature_names, found.features),
+        ):
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                raise TypeError(f"{what} are not texts")
+            if len(names) not in (0, count):
+                raise ValueError(f"{what} are {len(names)}, not {count}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise DataError(f"{where}: its settings cannot be used ({error}): save the model again.") from error
+        raise _unusable(where, error) from error
     return found
+
+
+def _scaling_of_model(state: Arrays, settings: Settings, where: str) -> Scaling:
+    standard = settings.scale == "standard"
+    mean, deviation = (state.get(f"module_0.{name}") if standard else None for name in ("mean", "deviation"))
+    try:
+        scaling = from_parts(settings.scale, mean, deviation)
+        if mean is not None and len(mean) != settings.features:
+            raise ValueError(f"{len(mean)} means of {settings.features} features")
+    except ValueError as error:
+        raise _unusable(where, error) from error
+    return scaling
 
 
 def _architecture(raw: Any) -> Model:
@@ -273,11 +347,11 @@ def _architecture(raw: Any) -> Model:
     return found
 
 
-def _check_state(state: Arrays, settings: Settings, where: str) -> None:
+def _check_state(state: Arrays, settings: Settings, scaling: Scaling, where: str) -> None:
     """Names, types and shapes, before a module is built: its sizes are then those of arrays that exist."""
     model = settings.architecture
     few = model.layers > len(state)  # before a loop over layers that do not exist
-    shapes = {} if few else state_shapes(model, (settings.features, settings.classes))
+    shapes = {} if few else state_shapes(model, (settings.features, settings.classes), scaling)
     if few or len(state) < len(shapes):
         raise DataError(f"{where}: has {len(state)} arrays for {model.layers} layers: it is damaged, save it again.")
     if state.keys() != shapes.keys():

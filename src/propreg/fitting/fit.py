@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from propreg import _errors
 from propreg.data.graph import Graph, Split
+from propreg.data.scaling import Scale, Scaling, scaling_of
 from propreg.devices import find_device
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.models.network import NoDropout, no_dropout
@@ -44,6 +45,7 @@ from propreg.fitting.inputs import (
     without_splits,
 )
 from propreg.fitting.kept import KeptRuns, missing_groups, settings_of
+from propreg.fitting.preprocessing import take_raw_features
 from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.pyg_modules import as_module
 from propreg.fitting.result import FitResult
@@ -60,6 +62,7 @@ def fit(
     *,
     method: str = "preg",
     preset: Preset = "paper",
+    scale: Scale | Scaling = "auto",
     splits: Splits | None = None,
     seeds: int | None = None,
     train_per_class: int | None = None,
@@ -95,6 +98,10 @@ def fit(
             ``"label_smoothing"``.
         preset: The paper form (``"paper"``) or the official-code form (``"reference"``) of the regularizer; see
             :meth:`propreg.PReg.preset`.
+        scale: What is done to the features, in the training and by the returned model: ``"standard"`` takes from each
+            column its mean over all nodes and divides it by its standard deviation; ``"rows"`` divides each row by its
+            sum; ``"auto"`` does the latter with bags of words (mostly zero, never negative, of one kind) and the
+            former with all else; ``"none"`` leaves them as they are.
         splits: The number of random splits to draw if the data has none, by default 5; or the splits themselves, as a
             list or by name (:func:`propreg.data.splits.official_splits`, :func:`propreg.random_split`).
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.
@@ -114,9 +121,9 @@ def fit(
             folder after a change elsewhere.
 
     Returns:
-        The result. Training is in float32 whatever the type of ``data.x``, and its ``model`` takes float32 features:
-        call ``result.model(data.x.float(), data.edge_index)``. Torch's random state is left as it was. A model of your
-        own uses it: do not fit two of them at once in two threads.
+        The result. Training is in float32 whatever the type of ``data.x``, and its ``model`` takes float32 features,
+        unscaled: call ``result.model(data.x.float(), data.edge_index)``. Torch's random state is left as it was. A
+        model of your own uses it: do not fit two of them at once in two threads.
 
     Example:
         >>> from propreg import fit, load_dataset
@@ -148,11 +155,11 @@ def fit(
     names = list(parts)
     order = [(m, s, n) for s in range(shape[1]) for n in range(shape[2]) for m in range(shape[0])]
     replicas = [replace(like, seed=seed, split=names[s], strength=mus[m]) for m, s, seed in order]
-    on = find_device(device)
+    on, scaling = find_device(device), scaling_of(graph.x, scale)
     regularizer = REGULARIZERS[method].preset(preset)
     options = Options(keep_history=True, keep_weights=True)
     with ordinary_modes(on), random_state_kept(on):
-        problem = Problem(without_splits(graph), parts, on)
+        problem = Problem(replace(without_splits(graph), x=scaling(graph.x)), parts, on)
         network = OwnNetwork(own, problem) if own else None
         if network is not None:
             batch = replicas_together(network, problem, regularizer, len(replicas))
@@ -164,7 +171,7 @@ def fit(
             if resume is None
             else KeptRuns(resume, settings_of(problem, spec, network, regularizer, protocol), parts)
         )
-        job = _Fit(graph, problem, spec, network, method, preset, mus, parts, order, rate, kept)
+        job = _Fit(graph, scaling, problem, spec, network, method, preset, mus, parts, order, rate, kept)
         errors: list[Exception] = []
         if on_error == "record":
             options = replace(options, caught=lambda error: _keep_first(errors, error))
@@ -186,6 +193,7 @@ class _Fit:
     """What was trained: with the runs' results, it makes the result of the fit."""
 
     graph: Graph
+    scaling: Scaling
     problem: Problem
     spec: Model
     network: OwnNetwork | None
@@ -231,9 +239,11 @@ class _Fit:
         sizes = self.problem.sizes.features, self.problem.sizes.classes
         if self.network is not None:
             module = self.network.module(champion.weights, champion.replica.seed)
+            take_raw_features(module, self.scaling)
         else:
             weighted = self.graph.edge_weight is not None
-            module = as_module(self.spec, champion.weights, sizes, self.rate, weighted=weighted)
+            scaling = self.scaling
+            module = as_module(self.spec, champion.weights, sizes, self.rate, weighted=weighted, scaling=scaling)
         logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
         classes = {
             mu: _predicted(logits, runs, shape[1:], self.graph.num_nodes)
@@ -256,6 +266,8 @@ class _Fit:
             facts_of(self.graph, self.parts),
             sizes,
             None if self.kept is None else self.kept.folder,
+            self.scaling,
+            self.graph,
         )
 
 

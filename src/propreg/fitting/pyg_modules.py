@@ -3,28 +3,40 @@
 import threading
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
+from propreg.data.scaling import Scaling
 from propreg.engine.models.architecture import ON_EDGES, ON_WEIGHTED_EDGES, Layer, Weights
 from propreg.engine.spec import Model
+from propreg.fitting.preprocessing import layer_of, scaling_arrays
 
+UNSCALED = Scaling()
 # Private names of torch_geometric.nn.Sequential.
 _WRITES, _IMPORTS = "_set_jittable_template", "_caller_module"
 _one_at_a_time = threading.Lock()
 
 
 def as_module(
-    model: Model, weights: Weights, sizes: tuple[int, int], dropout: float, *, weighted: bool = False
+    model: Model,
+    weights: Weights,
+    sizes: tuple[int, int],
+    dropout: float,
+    *,
+    weighted: bool = False,
+    scaling: Scaling = UNSCALED,
 ) -> nn.Module:
     """A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` and these weights, in evaluation mode.
 
     Trained on a ``weighted`` graph, it takes ``edge_weight`` as a third argument. ``sizes`` are the numbers of features
-    and classes.
+    and classes. It scales the features by itself.
     """
-    layers = _layers(model, sizes, dropout)
+    layers = _layers(model, sizes, dropout, scaling)
     state = {
         f"module_{i}.{name}": value(weights).float()
         for i, layer in enumerate(layers)
@@ -35,12 +47,14 @@ def as_module(
     return module.eval()
 
 
-def untrained_module(model: Model, sizes: tuple[int, int], dropout: float, *, weighted: bool = False) -> nn.Module:
+def untrained_module(
+    model: Model, sizes: tuple[int, int], dropout: float, *, weighted: bool = False, scaling: Scaling = UNSCALED
+) -> nn.Module:
     """The architecture in PyG's layers, for ``sizes`` = (features, classes)."""
-    return _joined(_layers(model, sizes, dropout), weighted)
+    return _joined(_layers(model, sizes, dropout, scaling), weighted)
 
 
-def state_shapes(model: Model, sizes: tuple[int, int]) -> dict[str, tuple[int, ...]]:
+def state_shapes(model: Model, sizes: tuple[int, int], scaling: Scaling = UNSCALED) -> dict[str, tuple[int, ...]]:
     """The names and shapes of the module's state, without memory for it.
 
     Example:
@@ -48,17 +62,27 @@ def state_shapes(model: Model, sizes: tuple[int, int]) -> dict[str, tuple[int, .
         (3, 4)
     """
     with torch.device("meta"):
-        layers = _layers(model, sizes, 0.0)
+        layers = _layers(model, sizes, 0.0, scaling)
     states = ((i, layer.module.state_dict()) for i, layer in enumerate(layers))
     return {f"module_{i}.{name}": tuple(t.shape) for i, state in states for name, t in state.items()}
 
 
-def _layers(model: Model, sizes: tuple[int, int], dropout: float) -> list[Layer]:
+def _layers(model: Model, sizes: tuple[int, int], dropout: float, scaling: Scaling) -> list[Layer]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # PyG still uses torch.jit when it is imported
         import torch_geometric.nn  # noqa: F401
-    first = [Layer(nn.Dropout(model.input_dropout))] if model.input_dropout else []
+    first = []
+    if (scaled := layer_of(scaling)) is not None:
+        first.append(
+            Layer(scaled, state={name: partial(_constant, array) for name, array in scaling_arrays(scaling).items()})
+        )
+    if model.input_dropout:
+        first.append(Layer(nn.Dropout(model.input_dropout)))
     return [*first, *model.architecture.export(model, *sizes, dropout)]
+
+
+def _constant(array: NDArray[np.float32], weights: Weights) -> Tensor:  # noqa: ARG001
+    return torch.tensor(array)
 
 
 def _joined(layers: Sequence[Layer], weighted: bool) -> nn.Module:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from propreg.data.graph import Split
+from propreg.data.graph import Graph, Split
+from propreg.data.scaling import Scaling
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Result
 from propreg.fitting.explain import Facts, reasons
@@ -30,7 +31,7 @@ class FitResult:
         mus: All strengths tried, ascending, 0 first.
         val, test: Accuracy of every run at its reported epoch; NaN for a run that failed or was not finished.
         model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``, in evaluation
-            mode and float32: for other features pass ``x.float()``.
+            mode and float32: for other features pass ``x.float()``. It takes ``x`` as the graph has it.
         runs: Every finished run, with its history, in the arrays' order.
         finished: False if the fit was interrupted.
         method, preset: The regularizer.
@@ -41,6 +42,8 @@ class FitResult:
         facts: Properties of the graph, for the reasons in :meth:`summary`.
         sizes: The numbers of features and classes.
         kept: The folder inside ``resume`` that holds the finished runs; None without it.
+        scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
+        graph: The graph that was given.
 
     Example:
         >>> import propreg
@@ -66,6 +69,8 @@ class FitResult:
     facts: Facts | None = None
     sizes: tuple[int, int] = (0, 0)
     kept: Path | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    graph: Graph | None = None
 
     @property
     def plain(self) -> Summary:
@@ -167,6 +172,8 @@ class FitResult:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one safetensors file: its weights, and in the metadata how to build it again.
 
+        The file also holds what is done to the features, the names of classes and features, and versions.
+
         :func:`propreg.load_model` reads it. The file is there whole or not at all, and equal models give equal bytes.
         For a model of your own it holds the parameters and buffers (except sparse ones) and not the code, which you
         pass to ``load_model`` as a new module.
@@ -178,13 +185,14 @@ class FitResult:
         Raises:
             DataError: If the file cannot be written.
         """
-        from propreg.fitting.checkpoint import write_model, write_state
+        from propreg.fitting.checkpoint import About, write_model, write_state
 
-        about = {"method": self.method, "preset": self.preset, "mu": self.mu}
+        graph, trained = self.graph, {"method": self.method, "preset": self.preset, "mu": self.mu}
+        about = About(trained, *(() if graph is None else (graph.class_names, graph.feature_names)))
         if self.architecture is None:
-            write_state(path, self.model, about)
+            write_state(path, self.model, about, self.scaling)
         else:
-            write_model(path, self.model, self.architecture, self.sizes, self.dropout, about)
+            write_model(path, self.model, self.architecture, self.sizes, self.dropout, about, self.scaling)
 
 
 def _percent(s: Summary) -> str:

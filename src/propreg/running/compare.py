@@ -48,6 +48,7 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> C
         plan.mus,
         method=plan.method,
         preset=plan.preset,
+        scale=plan.scale,
         splits=plan.source.splits,
         seeds=plan.seeds,
         lr=plan.lr,
@@ -59,9 +60,11 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> C
     )
     verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
     why = reasons(facts, result, verdict)
-    notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *plan.source.notes]
+    scaled = [result.scaling.sentence] if result.scaling.sentence else []
+    notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *scaled, *plan.source.notes]
     names = ("lr", "weight_decay", "patience", "max_epochs")
     settings = {name: getattr(plan, name) for name in names} | {"dropout": result.dropout}
+    settings |= {"scale": result.scaling.kind}
     record = make_record(
         plan.source.name,
         graph,

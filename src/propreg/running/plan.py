@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,17 +12,14 @@ from propreg.data.benchmarks.catalog import NUM_SPLITS, MoleculeSet, find
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.describe import one_way, unused_classes
 from propreg.data.errors import DataError
-from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.data.graph import Graph, Split
 from propreg.data.own.load import read_graph
+from propreg.data.scaling import Scale, Scaling
 from propreg.data.splits import official_splits, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
-WIDE = 20.0  # features beyond this make training with the usual learning rates slow or unstable
 
 
 @dataclass(frozen=True)
@@ -45,13 +42,14 @@ THOROUGH = Training(seeds=None, lr=0.01, patience=100, max_epochs=1000)
 
 @dataclass(frozen=True)
 class Source:
-    """A graph, its splits by name, and notes on how they were made."""
+    """A graph, its splits by name, notes on how they were made, and what is done to the features."""
 
     name: str
     graph: Graph
     splits: Mapping[str, Split]
     notes: tuple[str, ...] = ()
     quick: bool = False
+    scale: Scale | Scaling = "auto"
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ class Plan:
     patience: int
     max_epochs: int
     device: str
+    scale: Scale | Scaling = "auto"
 
     @property
     def runs(self) -> int:
@@ -86,6 +85,7 @@ def make_plan(
     seeds: int | None = None,
     max_epochs: int | None = None,
     device: str = "auto",
+    scale: Scale | None = None,
 ) -> Plan:
     """Fill in defaults, and refuse what cannot be trained before anything is."""
     from propreg.devices import find_device
@@ -111,6 +111,7 @@ def make_plan(
         training["patience"],
         training["max_epochs"],
         str(find_device(device)),
+        scale or source.scale,
     )
 
 
@@ -141,7 +142,7 @@ def parse_mu(text: str, method: str = "preg") -> str | tuple[float, ...]:
 
 
 def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, splits: int | None = None) -> Source:
-    """A benchmark dataset as in the paper's experiments: rows of features normalized, the official splits.
+    """A benchmark dataset with its official splits.
 
     Example:
         >>> source = load_source("digits", splits=3)
@@ -156,24 +157,23 @@ def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, spl
     if not 1 <= count <= NUM_SPLITS:
         raise DataError(f"{entry.name} has {NUM_SPLITS} official splits, got --splits {count}.")
     # Split 0, so that CiteSeer has the labels that the official splits were drawn with.
-    graph = load_node_graph(dataset, root, normalize_features=not quick, split=0)
+    graph = load_node_graph(dataset, root, split=0)
     # Without the split's digest: random streams name the split themselves, as in the study.
     parts = {part: graph.digests[part] for part in ("edges", "features", "labels")}
     graph = replace(graph, split=None, digests=parts)
-    note = "Each node's features were divided by their sum, as in the paper."
+    scale: Scale | Scaling = "auto"
     if quick:
-        x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
-        graph = replace(graph, x=x / np.float32(16), class_names=tuple(str(c) for c in range(graph.num_classes)))
-        note = "Pixels were divided by 16, so they lie between 0 and 1."
+        graph = replace(graph, class_names=tuple(str(c) for c in range(graph.num_classes)))
+        pixels = np.zeros(graph.num_features, np.float32), np.full(graph.num_features, 16, np.float32)
+        scale = Scaling("standard", *pixels, reason="Pixels were divided by 16, so they lie between 0 and 1.")
     named = {str(i): split for i, split in enumerate(official_splits(dataset, root)[:count])}
-    return Source(entry.name, graph, named, (note,), quick)
+    return Source(entry.name, graph, named, quick=quick, scale=scale)
 
 
 def load_own(
     path: str | os.PathLike[str],
     *,
     directed: bool = False,
-    normalize_features: bool = False,
     splits: int | None = None,
     train_per_class: int | None = None,
     val_per_class: int | None = None,
@@ -188,14 +188,6 @@ def load_own(
     name = graph.name or "graph"
     doubts = ("" if directed else one_way(graph, "list both directions of each edge"), unused_classes(graph))
     notes = [doubt for doubt in doubts if doubt]
-    if normalize_features:
-        graph = replace(graph, x=_row_normalized(graph.x))
-        notes.append("Each node's features were divided by their sum, as in the paper.")
-    elif (largest := _largest(graph.x)) > WIDE:
-        notes.append(
-            f"Features are as large as {largest:,.4g}, and training works better with values of about 1: scale them, "
-            "or run again with --normalize-features."
-        )
     if graph.split is not None:
         asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}
         if given := [name for name, value in asked.items() if value is not None]:
@@ -221,15 +213,3 @@ def load_own(
             f"{needed} of each class, or 3 with --train-per-class 1 --val-per-class 1."
         )
     return Source(name, graph, drawn, tuple(notes))
-
-
-def _row_normalized(x: "NDArray[np.float32] | SparseFeatures") -> "NDArray[np.float32] | SparseFeatures":
-    if isinstance(x, SparseFeatures):
-        return x.row_normalized()
-    scaled: NDArray[np.float32] = (x / np.maximum(x.sum(axis=1, keepdims=True), 1.0)).astype(np.float32)
-    return scaled
-
-
-def _largest(x: "NDArray[np.float32] | SparseFeatures") -> float:
-    values = x.filled() if isinstance(x, SparseFeatures) else x
-    return float(np.abs(values).max(initial=0.0))

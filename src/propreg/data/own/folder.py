@@ -42,6 +42,7 @@ def read_folder(path: Path, *, directed: bool = False) -> Graph:
         nodes.split,
         nodes.class_names,
         tuple(nodes.ids),
+        feature_names=nodes.feature_names,
     )
 
 

@@ -51,7 +51,7 @@ def load_graph(
 
     Returns:
         ``Data`` with ``x``, ``edge_index``, ``y`` (−1 for no label); ``edge_weight``, ``train_mask``, ``val_mask``,
-        ``test_mask``, ``class_names`` and ``node_ids`` if the graph has them.
+        ``test_mask``, ``class_names``, ``node_ids`` and ``feature_names`` if the graph has them.
 
     Raises:
         DataError: If the graph cannot be used. The message names the file, the line and the fix.

@@ -17,6 +17,7 @@ member               type and shape                meaning
                                                    out if the graph has no split
 ``class_names``      text [C]                      left out if classes have no names
 ``node_ids``         text [N]                      left out if nodes have no ids
+``feature_names``    text [F]                      left out if features have no names
 ``name``             text, 0-d                     the graph's name, by default that of the file
 ``format``           text, 0-d                     ``propreg-graph-1``, also the default
 ``sha256``           text, 0-d                     of all other members (:func:`members_digest`); checked if present
@@ -42,7 +43,7 @@ from propreg.data.own.validate import checked_graph, readable
 
 FORMAT = "propreg-graph-1"
 _SPARSE = ("x_indptr", "x_indices", "x_values", "x_shape")
-_NAMES = ("class_names", "node_ids", "name", "format", "sha256")
+_NAMES = ("class_names", "node_ids", "feature_names", "name", "format", "sha256")
 _KNOWN = ("edge_index", "y", "x", *_SPARSE, "edge_weight", *MASKS, *_NAMES)
 _CHUNK = 1 << 20
 
@@ -84,6 +85,7 @@ def read_graph_npz(path: str | os.PathLike[str]) -> Graph:
         where,
         class_names=_texts(arrays, "class_names", where),
         node_ids=_texts(arrays, "node_ids", where),
+        feature_names=_texts(arrays, "feature_names", where),
     )
 
 
@@ -113,7 +115,7 @@ def write_graph(path: str | os.PathLike[str], graph: Graph) -> None:
     if graph.split is not None:
         masks = (graph.split.train, graph.split.val, graph.split.test)
         arrays |= dict(zip(MASKS, masks, strict=True))
-    names = {"class_names": graph.class_names, "node_ids": graph.node_ids}
+    names = {name: getattr(graph, name) for name in ("class_names", "node_ids", "feature_names")}
     checked_graph(graph.name, graph.x, arrays, str(path), **names)  # so that the file can be read
     arrays |= {member: np.array(texts) for member, texts in names.items() if texts}
     if graph.name:

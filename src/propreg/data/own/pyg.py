@@ -26,7 +26,7 @@ def to_data(graph: Graph, *, features: Literal["dense", "sparse"] = "dense") -> 
 
     Returns:
         ``Data`` with ``x``, ``edge_index``, ``y``, and, if the graph has them, ``edge_weight``, masks, ``class_names``,
-        ``node_ids`` and ``name``.
+        ``node_ids``, ``feature_names`` and ``name``.
 
     Example:
         >>> import numpy as np
@@ -51,6 +51,8 @@ def to_data(graph: Graph, *, features: Literal["dense", "sparse"] = "dense") -> 
         data.class_names = list(graph.class_names)
     if graph.node_ids:
         data.node_ids = list(graph.node_ids)
+    if graph.feature_names:
+        data.feature_names = list(graph.feature_names)
     if graph.name:
         data.name = graph.name
     return data
@@ -94,8 +96,8 @@ def graph_from_data(data: Any) -> Graph:
 
     Args:
         data: An object with ``edge_index``, ``x`` (dense, or sparse CSR or COO) and ``y``; perhaps ``edge_weight``,
-            masks, and ``name``, ``class_names`` and ``node_ids`` as :func:`propreg.load_graph` sets them. Other
-            attributes are ignored.
+            masks, and ``name``, ``class_names``, ``node_ids`` and ``feature_names`` as :func:`propreg.load_graph` sets
+            them. Other attributes are ignored.
 
     Returns:
         The graph; its arrays share the tensors' memory if the types allow.
@@ -124,6 +126,7 @@ def graph_from_data(data: Any) -> Graph:
         _WHERE,
         class_names=_names(data, "class_names"),
         node_ids=_names(data, "node_ids"),
+        feature_names=_names(data, "feature_names"),
     )
 
 

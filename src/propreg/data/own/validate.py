@@ -21,6 +21,7 @@ def checked_graph(
     *,
     class_names: Sequence[str] = (),
     node_ids: Sequence[str] = (),
+    feature_names: Sequence[str] = (),
 ) -> Graph:
     """A graph from untrusted arrays.
 
@@ -31,6 +32,7 @@ def checked_graph(
         where: The file or object, for error messages.
         class_names: The classes' names, if they have any.
         node_ids: The nodes' ids, if they have any.
+        feature_names: The columns' names, if they have any.
 
     Returns:
         The graph.
@@ -54,6 +56,9 @@ def checked_graph(
     ids = _names(node_ids, "node_ids", where)
     if ids and len(ids) != len(y):
         raise DataError(f"{where}: has {len(ids)} node_ids for {len(y)} nodes: give one per node, or none.")
+    columns = _names(feature_names, "feature_names", where)
+    if columns and len(columns) != x.shape[1]:
+        raise DataError(f"{where}: has {len(columns)} feature_names for {x.shape[1]} features: give one per column.")
     edges = arrays["edge_index"]
     if edges.ndim != 2 or len(edges) != 2:
         raise DataError(f"{where}: edge_index has shape {edges.shape}: it must be [2, edges], source over target.")
@@ -73,6 +78,7 @@ def checked_graph(
         split,
         classes,
         ids,
+        feature_names=columns,
     )
 
 
