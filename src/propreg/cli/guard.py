@@ -1,8 +1,12 @@
 """How a command ends: exit codes, one sentence per error, tracebacks only with --debug, quiet pipes."""
 
 import os
+import signal
 import sys
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -14,7 +18,7 @@ EPILOG = """Start with propreg run: it needs no download and takes less than a m
 
 Exit codes: 0 success; 1 failure, or a name was not found; 2 wrong command line;
 3 runs are missing (the time was up, or another process trains them);
-130 interrupted (Ctrl-C; finished work is kept); 141 the reader of the output closed the pipe."""
+130 interrupted (Ctrl-C or SIGTERM; finished work is kept); 141 the reader of the output closed the pipe."""
 FAILED, MISSING, INTERRUPTED, UNREAD = 1, 3, 130, 141
 
 # Errors whose message is one sentence for users: ours are ValueErrors and ImportErrors, the system's have a strerror.
@@ -78,6 +82,23 @@ def sentence(error: Exception) -> str:
         return message
     name = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return f"propreg failed ({name}): run it again with --debug to see where, and please report it."
+
+
+@contextmanager
+def terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM does as Ctrl-C in the block: systems that stop a job send it, and give the job time to write."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _drop_output() -> None:

@@ -10,11 +10,14 @@ import typer
 
 from propreg import _choices
 from propreg.cli.complete import node_datasets
+from propreg.cli.guard import INTERRUPTED, terminated_like_interrupted
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import tunable
 
 if TYPE_CHECKING:
     from propreg.running.compare import Comparison
+    from propreg.running.folder import Claim
+    from propreg.running.plan import Plan
 
 
 class Scale(StrEnum):
@@ -80,6 +83,12 @@ def run(
         Path, typer.Option("--output", "-o", help="The folder to write; if it exists, a number is added to the name.")
     ] = Path("propreg-run"),
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite the folder if it holds a run.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with a run of the same options that was interrupted or killed, in its folder."
+        ),
+    ] = False,
     train_per_class: Annotated[
         int | None, typer.Option(min=1, help="Training nodes per class if your graph has no split; default 20.")
     ] = None,
@@ -101,6 +110,8 @@ def run(
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
 ) -> None:
     """Compare the plain model with a regularized one on a graph, and write a page with the results."""
+    if resume and replace:
+        raise typer.BadParameter("--resume replaces what the interrupted run has written: leave --replace out.")
     if dataset is not None and graph is not None:
         raise typer.BadParameter("--dataset and --graph name two graphs: give one of them.")
     if graph is None:
@@ -125,8 +136,7 @@ def run(
         raise typer.BadParameter(str(error)) from error
     with StatusLine("loading PyTorch …"):  # takes seconds
         from propreg.running import text
-        from propreg.running.compare import compare
-        from propreg.running.folder import claim
+        from propreg.running.folder import claim, claim_again
 
     source = (
         load_source(dataset or "digits", splits=splits)
@@ -152,9 +162,23 @@ def run(
     )
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
         _say(text.before(plan))
-    claimed = claim(output, replace=replace)
+    claimed = claim_again(output) if resume else claim(output, replace=replace)
+    earlier = len(list(claimed.training.glob("*/*")))
+    _say(text.kept(claimed.folder, earlier, resumed=resume))
+    with terminated_like_interrupted():
+        finished = _train_and_write(plan, claimed, output, progress)
+    if not finished:
+        _say(text.to_resume())
+        raise typer.Exit(INTERRUPTED)
+
+
+def _train_and_write(plan: "Plan", claimed: "Claim", output: Path, progress: bool) -> bool:
+    """Write the folder and print the result; returns whether all trainings are finished."""
+    from propreg.running import text
+    from propreg.running.compare import compare
+
     try:
-        comparison = compare(plan, progress="lines" if progress else False)
+        comparison = compare(plan, progress="lines" if progress else False, resume=claimed.training)
     except BaseException:
         claimed.give_up()
         raise
@@ -165,13 +189,14 @@ def run(
             wrote = True
         finally:
             folder = claimed.publish(whole=wrote)
+        if comparison.result.finished:
+            claimed.forget(comparison.result.kept)
     finally:  # a closed pipe must not lose the trained model, nor a full disk the printed result
         _say(["", *text.table(comparison), "", *text.remarks(comparison)])
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
             _say(["", *text.written(folder, left_alone)])
-    if not comparison.result.finished:
-        raise typer.Exit(130)
+    return comparison.result.finished
 
 
 def _known(option: str, name: str, entries: Iterable[str]) -> str:

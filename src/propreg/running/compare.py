@@ -3,6 +3,7 @@
 import math
 import time
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -34,8 +35,12 @@ class Comparison:
     record: dict[str, Any]
 
 
-def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> Comparison:
+def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None) -> Comparison:
     """Train the plain model and the regularized ones, and compare them.
+
+    Args:
+        plan: What is trained.
+        progress, resume: As of :func:`propreg.fit`.
 
     Raises:
         KeyboardInterrupt: If it was interrupted before anything could be compared; else what is finished is returned.
@@ -57,6 +62,7 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None) -> C
         max_epochs=plan.max_epochs,
         device=plan.device,
         progress=progress,
+        resume=resume,
     )
     verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
     why = reasons(facts, result, verdict)

@@ -4,6 +4,9 @@ While a run trains, ``.NAME.claim`` lies beside its folder, locked, and ``.NAME.
 killed process leaves both: its lock is gone with it, and the next run of that name removes them. A folder that cannot
 be renamed (a mount point, the current folder, one in a folder that is not writable) has them inside, and gets the
 files one by one, the record last.
+
+``.NAME.training``, in the same place, keeps finished trainings (see :mod:`propreg.fitting.kept`) until the run is
+whole: what ``--resume`` goes on from after a kill, an error or Ctrl-C.
 """
 
 import json
@@ -22,8 +25,8 @@ from propreg.running.record import read_record
 
 DEFAULT = Path("propreg-run")
 MODEL = "model.safetensors"
-RECORD = "run.json"
-FILES = (RECORD, "index.html", "runs.csv", MODEL, "model.npz")  # runs of older versions have a model.npz
+RECORD, PAGE = "run.json", "index.html"
+FILES = (RECORD, PAGE, "runs.csv", MODEL, "model.npz")  # runs of older versions have a model.npz
 FIGURES = "figures"
 _INSIDE = ".propreg"
 
@@ -70,6 +73,18 @@ class Claim:
             finally:
                 self._release()
         return self.folder
+
+    @property
+    def training(self) -> Path:
+        """The folder that keeps finished trainings."""
+        return self._file.with_suffix(".training")
+
+    def forget(self, kept: Path | None) -> None:
+        """Remove the trainings of a run that is whole; those of other settings stay."""
+        if kept is not None:
+            shutil.rmtree(kept, ignore_errors=True)
+        with suppress(OSError):  # others are there, or none ever was
+            self.training.rmdir()
 
     def give_up(self) -> None:
         """Remove the draft, and end the claim."""
@@ -156,6 +171,25 @@ def claim(wanted: Path, *, replace: bool = False) -> Claim:
     raise DataError(f"{wanted}: ten thousand runs have this name: choose another name with -o.")
 
 
+def claim_again(wanted: Path) -> Claim:
+    """Claim the folder of a run that was interrupted or killed; what it has written there is replaced at the end.
+
+    Raises:
+        DataError: If it holds a run that is finished, another process writes it, or no training is kept.
+    """
+    whole = all((wanted / name).exists() for name in (RECORD, PAGE))
+    if whole and read_record(wanted / RECORD).get("finished") is not False:
+        raise DataError(f"{wanted}: holds a run that is finished: leave --resume out, or name another one with -o.")
+    claimed = claim(wanted, replace=True)
+    if any(claimed.training.glob("*/*")):
+        return claimed
+    claimed.give_up()
+    others = sorted(claimed.training.parent.glob(f"{claimed.training.stem}-*.training"))
+    names = " or ".join(f"-o {wanted.with_name(other.stem.removeprefix('.'))}" for other in others)
+    fix = f"name its folder, {names}" if others else "leave --resume out"
+    raise DataError(f"{wanted}: no finished training is kept for it, so there is nothing to resume: {fix}.")
+
+
 def write_texts(folder: Path, record: Mapping[str, Any], runs: str) -> None:
     """Write the record and the runs."""
     _write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
@@ -167,7 +201,7 @@ def write_page(folder: Path, page: str, figures: Mapping[str, str]) -> None:
     (folder / FIGURES).mkdir(exist_ok=True)
     for name, svg in figures.items():
         _write(folder / FIGURES / name, svg)
-    _write(folder / "index.html", page)
+    _write(folder / PAGE, page)
 
 
 def _claimed(folder: Path, *, replace: bool) -> Claim | None:

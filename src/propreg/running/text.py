@@ -85,6 +85,20 @@ def written(folder: Path, left_alone: str = "") -> Iterator[str]:
             yield from wrapped(f"  {name:<17} {what}", " " * (20 if width() == WIDTH else 4))
 
 
+def kept(folder: Path, trainings: int, *, resumed: bool) -> Iterator[str]:
+    """That an earlier run of this folder did not end; nothing if it is being resumed, or none was."""
+    if trainings and not resumed:
+        yield from wrapped(
+            f"{folder} has {counted(trainings, 'finished training')} of a run that did not end: --resume, with the "
+            "options of that run, goes on from there."
+        )
+
+
+def to_resume() -> Iterator[str]:
+    """How to go on after an interruption."""
+    yield from wrapped("The finished trainings are kept: the same command with --resume goes on from there.")
+
+
 def _title(plan: Plan, mu: float = 0.0) -> str:
     """The name of a row, for example ``GCN + P-reg, mu = 0.5``."""
     plain = MODELS[plan.model].title
