@@ -1,6 +1,7 @@
 """Training methods: what is more than a regularized loss, or more than one network. One file each, without torch."""
 
 from propreg.engine.models.architecture import Architecture
+from propreg.methods.grand import GRAND
 
-ENTRIES: tuple[Architecture, ...] = ()
+ENTRIES: tuple[Architecture, ...] = (GRAND,)
 """All of them; :data:`propreg.engine.models.MODELS` takes them in on first use."""

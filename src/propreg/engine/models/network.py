@@ -87,6 +87,16 @@ def linear(number: int | str, fan_in: int, fan_out: int) -> dict[str, Weight]:
     return {f"w{number}": Weight((fan_in, fan_out), start=start), f"b{number}": Weight((fan_out,), start=start)}
 
 
+def norm(number: int, width: int) -> dict[str, Weight]:
+    """The parameters and running statistics of a batch norm, see :func:`propreg.engine.ops.batch_norm`."""
+    return {
+        f"scale{number}": Weight((width,), start=ONES),
+        f"shift{number}": Weight((width,)),
+        f"mean{number}": Weight((width,), trained=False),
+        f"variance{number}": Weight((width,), start=ONES, trained=False),
+    }
+
+
 class Network:
     """A model on a graph. A subclass has at least :meth:`weights` and :meth:`finish`.
 

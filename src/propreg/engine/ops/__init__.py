@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from propreg.engine.ops.activation import propagate as propagate
     from propreg.engine.ops.activation import propagate_relu as propagate_relu
     from propreg.engine.ops.attention import attend as attend
+    from propreg.engine.ops.diffusion import EPSILON as EPSILON
+    from propreg.engine.ops.diffusion import batch_norm as batch_norm
+    from propreg.engine.ops.diffusion import mean_of_powers as mean_of_powers
+    from propreg.engine.ops.diffusion import powers as powers
+    from propreg.engine.ops.diffusion import sharpened as sharpened
+    from propreg.engine.ops.diffusion import update_running as update_running
     from propreg.engine.ops.dropout import Masks as Masks
     from propreg.engine.ops.dropout import dropped_linear as dropped_linear
     from propreg.engine.ops.dropout import elu_linear as elu_linear
@@ -22,20 +28,28 @@ if TYPE_CHECKING:
     from propreg.engine.ops.loss import preg as preg
     from propreg.engine.ops.loss import preg_and_cross_entropy as preg_and_cross_entropy
     from propreg.engine.ops.loss import soft_cross_entropy as soft_cross_entropy
+    from propreg.engine.ops.shared import Sharing as Sharing
     from propreg.engine.ops.sparse import Matrix as Matrix
     from propreg.engine.ops.sparse import Pattern as Pattern
 
 _HOME = {
     "attend": "attention",
+    "batch_norm": "diffusion",
     "bias_relu": "activation",
     "cross_entropy": "loss",
     "dropped_linear": "dropout",
     "elu_linear": "dropout",
+    "EPSILON": "diffusion",
     "Features": "features",
     "Masks": "dropout",
     "Matrix": "sparse",
+    "mean_of_powers": "diffusion",
     "Pattern": "sparse",
+    "powers": "diffusion",
     "row_for": "dropout",
+    "sharpened": "diffusion",
+    "Sharing": "shared",
+    "update_running": "diffusion",
     "preg": "loss",
     "preg_and_cross_entropy": "loss",
     "propagate": "activation",

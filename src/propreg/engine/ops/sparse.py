@@ -138,6 +138,11 @@ class Matrix:
         product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
         return product
 
+    def to_dense(self) -> Tensor:
+        """The matrix in dense form."""
+        dense = self.values.new_zeros(self.pattern.shape)
+        return dense.index_put_((self.pattern.row, self.pattern.col), self.values, accumulate=True)
+
     def multiply(self, x: Tensor, transposed: bool, onto: Tensor | None = None) -> Tensor:
         """The bare product, added to ``onto`` [R, N, W] if given, which may be overwritten."""
         values = self.column_values if transposed else self.values
