@@ -26,7 +26,7 @@ from propreg.running.plan import THOROUGH, load_source, parse_mu
 
 QUICK = ["--mu", "0.2,0.5", "--splits", "2", "--seeds", "1", "--max-epochs", "8", "--device", "cpu"]
 GRAPH = communities(nodes=200)
-WRITTEN = ["figures", "index.html", "model.safetensors", "run.json", "runs.csv"]
+WRITTEN = ["figures", "index.html", "model.safetensors", "predictions.csv", "run.json", "runs.csv"]
 
 
 @pytest.fixture
@@ -259,7 +259,12 @@ def test_a_page_that_cannot_be_made_does_not_lose_the_numbers(graph: str, monkey
     assert done.exit_code == 1
     assert "the page needs Jinja2" in done.stderr
     assert "Written to propreg-run:" in done.stdout
-    assert sorted(p.name for p in Path("propreg-run").iterdir()) == ["model.safetensors", "run.json", "runs.csv"]
+    assert sorted(p.name for p in Path("propreg-run").iterdir()) == [
+        "model.safetensors",
+        "predictions.csv",
+        "run.json",
+        "runs.csv",
+    ]
 
 
 def test_the_help_names_the_defaults_that_are_used() -> None:

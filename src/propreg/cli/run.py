@@ -195,7 +195,7 @@ def _train_and_write(plan: "Plan", claimed: "Claim", output: Path, progress: boo
         _say(["", *text.table(comparison), "", *text.remarks(comparison)])
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
-            _say(["", *text.written(folder, left_alone)])
+            _say(["", *text.predicted(plan.source.graph), *text.written(folder, left_alone)])
     return comparison.result.finished
 
 
@@ -222,7 +222,7 @@ def _write(folder: Path, comparison: "Comparison") -> None:
     from propreg.running.compare import to_csv
     from propreg.running.folder import MODEL, write_page, write_texts
 
-    write_texts(folder, comparison.record, to_csv(comparison.result))
+    write_texts(folder, comparison.record, to_csv(comparison.result), comparison.result.predictions())
     comparison.result.save(folder / MODEL)
     from propreg.report import run_figures, run_page
 

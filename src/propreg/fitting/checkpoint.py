@@ -43,6 +43,7 @@ from propreg.data.own.npz import members_digest
 from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.spec import Model
 from propreg.engine.validate import check_model
+from propreg.fitting.predictions import Trained
 from propreg.fitting.preprocessing import scaling_arrays, take_raw_features
 from propreg.fitting.pyg_modules import state_shapes, untrained_module
 from propreg.jsonio import from_json, to_json
@@ -196,6 +197,16 @@ def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling]:
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _unusable(where, error) from error
     return {name: array for name, array in saved.tensors.items() if name not in names}, scaling
+
+
+def load_trained(path: str | os.PathLike[str]) -> Trained:
+    """A saved model with what it was trained on, for :meth:`propreg.fitting.predictions.Trained.probabilities`."""
+    saved, where = _read(path), str(path)
+    if saved.form == STATE:
+        raise DataError(f"{where}: holds a model of your own without its code: load it with load_model in Python.")
+    settings = _settings(saved, where)
+    module = _built(settings, saved.tensors, where)
+    return Trained(module, settings.features, settings.weighted, settings.class_names, settings.feature_names)
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:

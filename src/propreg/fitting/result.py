@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,13 @@ from propreg.data.scaling import Scaling
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Result
 from propreg.fitting.explain import Facts, reasons
+from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.selection import matched
 from propreg.fitting.verdict import judge, points
 from propreg.statistics import Difference, Runs, Summary, paired, summarize
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 MOST_SEEDS = 5  # that are listed
 
@@ -95,6 +100,41 @@ class FitResult:
         p is at most 1/16, the smallest that five splits can give. ``mu > 0`` alone is the choice of validation.
         """
         return judge(self).kind == "helps"
+
+    @property
+    def best_run(self) -> Result:
+        """The run that ``model`` is of: the best on validation at the chosen strength."""
+        return max((run for run in self.runs if run.replica.strength == self.mu and not run.failed), key=_on_validation)
+
+    def predict(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[np.int64]:
+        """The class that ``model`` predicts for each node [nodes].
+
+        Args:
+            data: A graph with the features of the training: a PyG ``Data``, which needs no ``y``, or the path of one.
+                None: the graph of the training, its nodes without a label included.
+        """
+        classes: NDArray[np.int64] = self.predict_proba(data).argmax(axis=1)
+        return classes
+
+    def predict_proba(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[np.float32]:
+        """The probability of each class for each node [nodes, classes], as :meth:`predict`."""
+        if self.graph is None:
+            raise ValueError("the result has no graph: it was not made by fit.")
+        graph, features = self.graph, self.sizes[0]
+        weighted = self.architecture is not None and graph.edge_weight is not None
+        trained = Trained(self.model, features, weighted, graph.class_names, graph.feature_names)
+        return trained.probabilities(graph if data is None else data)
+
+    def predictions(self) -> str:
+        """The predictions of :meth:`predict_proba` for the graph of the training as CSV text, one line per node.
+
+        Its columns are the node's id, its given label, its part of the split that ``model`` was trained on, the
+        predicted class and its probability, the runner-up, and the share of neighbors with the same prediction.
+        """
+        if self.graph is None:
+            raise ValueError("the result has no graph: it was not made by fit.")
+        split = self.splits[self.best_run.replica.split]
+        return predictions_csv(self.graph, self.predict_proba(), self.graph.class_names, split)
 
     def at(self, mu: float) -> Summary:
         """Test accuracy at one of the strengths, over its finished runs."""
@@ -193,6 +233,10 @@ class FitResult:
             write_state(path, self.model, about, self.scaling)
         else:
             write_model(path, self.model, self.architecture, self.sizes, self.dropout, about, self.scaling)
+
+
+def _on_validation(run: Result) -> float:
+    return run.val
 
 
 def _percent(s: Summary) -> str:

@@ -26,7 +26,8 @@ from propreg.running.record import read_record
 DEFAULT = Path("propreg-run")
 MODEL = "model.safetensors"
 RECORD, PAGE = "run.json", "index.html"
-FILES = (RECORD, PAGE, "runs.csv", MODEL, "model.npz")  # runs of older versions have a model.npz
+PREDICTIONS = "predictions.csv"
+FILES = (RECORD, PAGE, "runs.csv", PREDICTIONS, MODEL, "model.npz")  # runs of older versions have a model.npz
 FIGURES = "figures"
 _INSIDE = ".propreg"
 
@@ -190,10 +191,12 @@ def claim_again(wanted: Path) -> Claim:
     raise DataError(f"{wanted}: no finished training is kept for it, so there is nothing to resume: {fix}.")
 
 
-def write_texts(folder: Path, record: Mapping[str, Any], runs: str) -> None:
-    """Write the record and the runs."""
+def write_texts(folder: Path, record: Mapping[str, Any], runs: str, predictions: str = "") -> None:
+    """Write the record, the runs and the predictions."""
     _write(folder / RECORD, json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False) + "\n")
     _write(folder / "runs.csv", runs)
+    if predictions:
+        _write(folder / PREDICTIONS, predictions)
 
 
 def write_page(folder: Path, page: str, figures: Mapping[str, str]) -> None:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from propreg.console import WIDTH, counted, printable, width, wrapped
+from propreg.data.graph import Graph
 from propreg.devices import device_title
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.fitting.verdict import points
 from propreg.running.compare import Comparison
-from propreg.running.folder import MODEL
+from propreg.running.folder import MODEL, PREDICTIONS
 from propreg.running.plan import Plan
 from propreg.statistics import Summary
 
@@ -70,12 +71,21 @@ def remarks(comparison: Comparison) -> Iterator[str]:
         yield from wrapped(lead + printable(note), "    ")
 
 
+def predicted(graph: Graph) -> Iterator[str]:
+    """How many nodes without a label have a prediction now."""
+    if count := int((graph.y < 0).sum()):
+        yield from wrapped(
+            f"{counted(count, 'node')} without a label {'was' if count == 1 else 'were'} predicted, with all others."
+        )
+
+
 def written(folder: Path, left_alone: str = "") -> Iterator[str]:
     """The files of the run."""
     about = {
         "index.html": "the page: open it in a browser",
         "figures": "its figures, as SVG",
         "runs.csv": "every training",
+        PREDICTIONS: "each node's predicted class and its probability",
         MODEL: f'the trained model: propreg.load_model("{(folder / MODEL).as_posix()}")',
         "run.json": "all numbers, for scripts",
     }

@@ -16,12 +16,13 @@ from propreg.data.own.validate import readable
 _SCIPY = frozenset({"format", "shape", "data", "indices", "indptr"})
 
 
-def read_folder(path: Path, *, directed: bool = False) -> Graph:
+def read_folder(path: Path, *, directed: bool = False, labeled: bool = True) -> Graph:
     """Read a graph from a folder; the format is described at :func:`propreg.load_graph`.
 
     Args:
         path: The folder.
         directed: Take each line of ``edges.csv`` as one edge source → target, not as an edge in both directions.
+        labeled: Whether ``nodes.csv`` must have a column ``label``.
 
     Returns:
         The graph, nodes in the order of ``nodes.csv``, edges sorted by source, then target.
@@ -29,7 +30,7 @@ def read_folder(path: Path, *, directed: bool = False) -> Graph:
     for needed in ("edges.csv", "nodes.csv"):
         if not (path / needed).exists():
             raise DataError(f"{path}: has no {needed}: a graph's folder holds edges.csv and nodes.csv.")
-    nodes = read_nodes(path / "nodes.csv")
+    nodes = read_nodes(path / "nodes.csv", labeled=labeled)
     x = _features(path, nodes)
     lines = read_edges(path / "edges.csv", nodes.ids)
     edge_index, weight = merge_edges(lines, len(nodes.ids), directed=directed, where=str(path / "edges.csv"))

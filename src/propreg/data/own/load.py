@@ -81,12 +81,13 @@ def load_graph(
     return to_data(_read(path, directed=directed), features=features)
 
 
-def read_graph(path: "str | os.PathLike[str] | Data", *, directed: bool = False) -> Graph:
+def read_graph(path: "str | os.PathLike[str] | Data", *, directed: bool = False, labeled: bool = True) -> Graph:
     """Read a graph of your own into NumPy arrays; neither torch nor PyG is needed for files.
 
     Args:
         path: The graph, as for :func:`load_graph`.
         directed: Read ``edges.csv`` as edges from source to target only.
+        labeled: Refuse a graph without labels, or without the column or array that holds them.
 
     Returns:
         The graph with its features dense or sparse, as stored, and the content digests of its parts.
@@ -94,7 +95,7 @@ def read_graph(path: "str | os.PathLike[str] | Data", *, directed: bool = False)
     Raises:
         DataError: If the graph cannot be used.
     """
-    graph = _read(path, directed=directed)
+    graph = _read(path, directed=directed, labeled=labeled)
     with ThreadPoolExecutor(1) as pool:  # SHA-256 and sorting run outside the GIL
         features = pool.submit(digest_features, graph.x)
         edges = digest_edges(graph.edge_index, graph.edge_weight)
@@ -104,27 +105,27 @@ def read_graph(path: "str | os.PathLike[str] | Data", *, directed: bool = False)
     return replace(graph, digests=digests)
 
 
-def _read(source: Any, *, directed: bool) -> Graph:
+def _read(source: Any, *, directed: bool, labeled: bool = True) -> Graph:
     if not isinstance(source, str | os.PathLike):
         if not hasattr(source, "edge_index"):
             raise TypeError(f"a graph is a folder, an .npz file or a PyG Data, got a {type(source).__name__}.")
         from propreg.data.own.pyg import graph_from_data
 
-        return graph_from_data(source)
+        return graph_from_data(source, labeled=labeled)
     path = Path(source)
     try:
-        return _read_path(path, directed=directed)
+        return _read_path(path, directed=directed, labeled=labeled)
     except OSError as error:  # a name too long, or a folder without permission to read it
         raise DataError(f"{str(path)[:200]}: cannot be read: {error.strerror or error}.") from error
 
 
-def _read_path(path: Path, *, directed: bool) -> Graph:
+def _read_path(path: Path, *, directed: bool, labeled: bool) -> Graph:
     if path.is_dir():
-        return read_folder(path, directed=directed)
+        return read_folder(path, directed=directed, labeled=labeled)
     if not path.exists():
         raise DataError(f"{path}: there is no such file or folder: check the path.")
     if path.name in ("edges.csv", "nodes.csv"):
         raise DataError(f"{path}: is one file of a graph: give the folder that holds edges.csv and nodes.csv.")
     if path.suffix.lower() != ".npz":
         raise DataError(f"{path}: is neither a folder nor an .npz file: give one of them.")
-    return read_graph_npz(path)
+    return read_graph_npz(path, labeled=labeled)

@@ -31,11 +31,12 @@ class Nodes:
     feature_names: tuple[str, ...]
 
 
-def read_nodes(path: Path) -> Nodes:
+def read_nodes(path: Path, *, labeled: bool = True) -> Nodes:
     """Read ``nodes.csv``.
 
     Args:
         path: The file. Its header names the columns: ``id``, ``label``, perhaps ``split``; all others are features.
+        labeled: Refuse a file without a column ``label``; else its nodes have none.
 
     Returns:
         The nodes.
@@ -46,7 +47,7 @@ def read_nodes(path: Path) -> Nodes:
     with open_regular(path) as file:
         try:
             rows = records(file, str(path))
-            table = _Table(_header(next(rows, None), str(path)))
+            table = _Table(_header(next(rows, None), str(path), labeled))
             for line, row in rows:
                 table.add(line, row, f"{path}, line {line}")
         except OSError as error:
@@ -59,7 +60,8 @@ class _Table:
 
     def __init__(self, names: list[str]) -> None:
         self._names = names
-        self._id, self._label = names.index("id"), names.index("label")
+        self._id = names.index("id")
+        self._label = names.index("label") if "label" in names else None
         self._split = names.index("split") if "split" in names else None
         self._features = [place for place, column in enumerate(names) if column not in _KNOWN]
         self._ids: dict[str, int] = {}
@@ -68,7 +70,8 @@ class _Table:
 
     def add(self, line: int, row: list[str], where: str) -> None:
         check_width(row, len(self._names), where)
-        node, label = name(row[self._id], "id", where), name(row[self._label], "label", where)
+        node = name(row[self._id], "id", where)
+        label = "" if self._label is None else name(row[self._label], "label", where)
         if not node:
             raise DataError(f"{where}: id is empty: give every node an id of its own.")
         before = self._ids.setdefault(node, len(self._ids))
@@ -116,12 +119,12 @@ class _Table:
         return x
 
 
-def _header(first: tuple[int, list[str]] | None, where: str) -> list[str]:
+def _header(first: tuple[int, list[str]] | None, where: str, labeled: bool) -> list[str]:
     if first is None:
         raise DataError(f"{where}: is empty: its first line must be id,label,split and the features' names.")
     line, record = first
     names = header(record, _KNOWN, f"{where}, line {line}")
-    for needed in ("id", "label"):
+    for needed in ("id", "label") if labeled else ("id",):
         if needed not in names:
             raise DataError(
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: the first "

@@ -48,11 +48,12 @@ _KNOWN = ("edge_index", "y", "x", *_SPARSE, "edge_weight", *MASKS, *_NAMES)
 _CHUNK = 1 << 20
 
 
-def read_graph_npz(path: str | os.PathLike[str]) -> Graph:
+def read_graph_npz(path: str | os.PathLike[str], *, labeled: bool = True) -> Graph:
     """Read a graph from an ``.npz`` file in the format above.
 
     Args:
         path: The file.
+        labeled: Refuse a file without ``y``; else its nodes have no label.
 
     Returns:
         The graph; sparse features in canonical form (columns sorted, no zeros stored).
@@ -86,6 +87,7 @@ def read_graph_npz(path: str | os.PathLike[str]) -> Graph:
         class_names=_texts(arrays, "class_names", where),
         node_ids=_texts(arrays, "node_ids", where),
         feature_names=_texts(arrays, "feature_names", where),
+        labeled=labeled,
     )
 
 

@@ -91,13 +91,14 @@ def sparse_tensor(x: SparseFeatures) -> torch.Tensor:
 _WHERE = "Data"
 
 
-def graph_from_data(data: Any) -> Graph:
+def graph_from_data(data: Any, *, labeled: bool = True) -> Graph:
     """The graph in a PyG ``Data``, with its edges as listed.
 
     Args:
         data: An object with ``edge_index``, ``x`` (dense, or sparse CSR or COO) and ``y``; perhaps ``edge_weight``,
             masks, and ``name``, ``class_names``, ``node_ids`` and ``feature_names`` as :func:`propreg.load_graph` sets
             them. Other attributes are ignored.
+        labeled: Refuse one without ``y``; else its nodes have no label.
 
     Returns:
         The graph; its arrays share the tensors' memory if the types allow.
@@ -127,6 +128,7 @@ def graph_from_data(data: Any) -> Graph:
         class_names=_names(data, "class_names"),
         node_ids=_names(data, "node_ids"),
         feature_names=_names(data, "feature_names"),
+        labeled=labeled,
     )
 
 

@@ -22,6 +22,7 @@ def checked_graph(
     class_names: Sequence[str] = (),
     node_ids: Sequence[str] = (),
     feature_names: Sequence[str] = (),
+    labeled: bool = True,
 ) -> Graph:
     """A graph from untrusted arrays.
 
@@ -33,6 +34,7 @@ def checked_graph(
         class_names: The classes' names, if they have any.
         node_ids: The nodes' ids, if they have any.
         feature_names: The columns' names, if they have any.
+        labeled: Whether ``y`` must be there; else no node has a label without it.
 
     Returns:
         The graph.
@@ -46,6 +48,8 @@ def checked_graph(
         ...
         propreg.data.errors.DataError: pair.npz, edge_index: node 2 is out of range for 2 nodes: the data are damaged.
     """
+    if not labeled and "y" not in arrays:
+        arrays = {**arrays, "y": np.full(x.shape[0], -1, np.int64)}
     for needed in ("edge_index", "y"):
         if needed not in arrays:
             raise DataError(f"{where}: has no {needed}: a graph needs edge_index, y and features.")

@@ -1,0 +1,136 @@
+"""What a trained model predicts for the nodes of a graph, and as a table for people."""
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from propreg.data.errors import DataError
+from propreg.data.graph import PARTS, Graph, SparseFeatures, Split
+from propreg.data.own.load import read_graph
+from propreg.data.own.pyg import sparse_tensor
+from propreg.engine.torch_modes import ordinary_modes
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+COLUMNS = ("id", "label", "split", "predicted", "probability", "runner_up", "agreeing_neighbors")
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model and what it was trained on.
+
+    Args:
+        module: Its module, ``forward(x, edge_index)``.
+        features: The number of its features.
+        weighted: Whether ``forward`` takes edge weights, too.
+        class_names, feature_names: Of the graph it was trained on, if it has them.
+    """
+
+    module: nn.Module
+    features: int
+    weighted: bool = False
+    class_names: Sequence[str] = ()
+    feature_names: Sequence[str] = ()
+
+    def probabilities(self, data: "Data | Graph | str | os.PathLike[str]") -> NDArray[np.float32]:
+        """The probability of each class for each node [nodes, classes]; the graph needs no labels."""
+        graph = unlabeled_graph(data)
+        x = self._columns(graph)
+        features = sparse_tensor(x) if isinstance(x, SparseFeatures) else torch.from_numpy(np.asarray(x, np.float32))
+        given = [features, torch.from_numpy(graph.edge_index)]
+        if self.weighted:
+            ones = np.ones(graph.edge_index.shape[1], np.float32)
+            given.append(torch.from_numpy(ones if graph.edge_weight is None else graph.edge_weight))
+        device = next((t.device for t in [*self.module.parameters(), *self.module.buffers()]), torch.device("cpu"))
+        was_training = self.module.training
+        with ordinary_modes(device), torch.no_grad():
+            try:
+                logits = self.module.eval()(*(t.to(device) for t in given))
+            finally:
+                self.module.train(was_training)
+            found: NDArray[np.float32] = logits.float().softmax(-1).cpu().numpy()
+        return found
+
+    def _columns(self, graph: Graph) -> "NDArray[np.float32] | SparseFeatures":
+        """The features in the order of the training."""
+        names, where = list(self.feature_names), graph.name or "the graph"
+        if names and graph.feature_names:
+            place = {name: number for number, name in enumerate(graph.feature_names)}
+            if lacks := [name for name in names if name not in place]:
+                raise DataError(f"{where}: has no feature {lacks[0]!r:.80}, which the model was trained with: add it.")
+            if names == list(graph.feature_names):
+                return graph.x
+            x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
+            return x[:, [place[name] for name in names]]
+        if graph.num_features != self.features:
+            raise DataError(
+                f"{where}: has {graph.num_features} features, but the model was trained with {self.features}: give "
+                "each node the features of the training, in its order."
+            )
+        return graph.x
+
+
+def unlabeled_graph(data: "Data | Graph | str | os.PathLike[str]", *, directed: bool = False) -> Graph:
+    """A graph whose nodes may all be without a label."""
+    return data if isinstance(data, Graph) else read_graph(data, directed=directed, labeled=False)
+
+
+def agreement(edge_index: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The share of each node's neighbors with its own prediction; NaN without a neighbor. Self-loops do not count.
+
+    Example:
+        >>> agreement(np.array([[0, 1, 2, 0], [1, 0, 1, 0]]), np.array([4, 4, 7])).tolist()
+        [1.0, 0.5, nan]
+    """
+    source, target = edge_index[:, edge_index[0] != edge_index[1]]
+    count = np.bincount(target, minlength=len(predicted))
+    same = np.bincount(target, weights=predicted[source] == predicted[target], minlength=len(predicted))
+    with np.errstate(invalid="ignore"):
+        return same / count
+
+
+def predictions_csv(
+    graph: Graph, probabilities: NDArray[np.floating[Any]], class_names: Sequence[str] = (), split: Split | None = None
+) -> str:
+    """One line per node with the columns :data:`COLUMNS`.
+
+    Args:
+        graph: The graph. A node without an id has its number.
+        probabilities: Of each class [nodes, classes].
+        class_names: The names of the classes; without them, their numbers.
+        split: What each node was used for in the training.
+    """
+    names = list(class_names) or [str(c) for c in range(probabilities.shape[1])]
+    given_names = list(graph.class_names) or names
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    best, second = order[:, 0], order[:, min(1, order.shape[1] - 1)]
+    share = agreement(graph.edge_index, best)
+    parts = np.full(graph.num_nodes, "", dtype="U5")
+    for part in PARTS if split is not None else ():
+        parts[getattr(split, part)] = part
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    for node in range(graph.num_nodes):
+        label = int(graph.y[node])
+        rows.writerow(
+            [
+                graph.node_ids[node] if graph.node_ids else node,
+                "" if label < 0 else given_names[label] if label < len(given_names) else label,
+                parts[node],
+                names[best[node]],
+                f"{probabilities[node, best[node]]:.4f}",
+                names[second[node]] if len(names) > 1 else "",
+                "" if np.isnan(share[node]) else f"{share[node]:.4f}",
+            ]
+        )
+    return text.getvalue()
