@@ -232,6 +232,7 @@ def test_an_interruption_before_anything_is_finished_stays_one(monkeypatch: pyte
         quick()
 
 
+@pytest.mark.filterwarnings("ignore:features are as large as")
 def test_a_strength_that_diverges_is_not_chosen() -> None:
     loud = replace(GRAPH, x=100 * np.asarray(GRAPH.x))
     result = fit(loud, "gcn", 3e38, method="laplacian", scale="none", **QUICK)

@@ -63,6 +63,50 @@ class Later(Base):
         return super().forward(x, edge_index)
 
 
+class Changes(Base):
+    """Its evaluations are as they should be for a while; then ``change`` is done to them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        z = super().forward(x, edge_index)
+        self.calls += not self.training
+        return z if self.training or self.calls < 8 else self.change(z)
+
+    def change(self, z: Tensor) -> Tensor:
+        return z
+
+
+class FewerLater(Changes):
+    """One node less."""
+
+    def change(self, z: Tensor) -> Tensor:
+        return z[1:]
+
+
+class DoubleLater(Changes):
+    """Another precision."""
+
+    def change(self, z: Tensor) -> Tensor:
+        return z.double()
+
+
+class NotANumberLater(Changes):
+    """A node without a finite logit, which no loss of a plain model shows."""
+
+    def change(self, z: Tensor) -> Tensor:
+        return z.index_fill(0, torch.tensor([119]), float("nan"))
+
+
+class NotANumber(Changes):
+    """As above, from the beginning."""
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        return super().forward(x, edge_index).index_fill(0, torch.tensor([119]), float("inf"))
+
+
 class Sparse(Base):
     """A table of which only some rows get a gradient."""
 
@@ -147,6 +191,7 @@ def of_any_width(widths: list[int]) -> Any:
         (InPlaceAlways, ValueError, "changes x in place, which all runs share"),
         (IntoEdges, ValueError, "changes edge_index in place, which all runs share"),
         (Sparse, ValueError, "'names' of model has sparse gradients, which fit does not take"),
+        (NotANumber, ValueError, "NaN or infinite logits for 1 of 120 nodes, first node 119"),
         (lambda: 3, TypeError, "must make a torch.nn.Module, but it made a int"),
         (lambda: Base().b, TypeError, "positional argument"),
     ],
@@ -175,6 +220,19 @@ def test_what_a_model_writes_into_while_it_trains_is_no_result_and_not_the_calle
     assert Later.calls > 40
     np.testing.assert_array_equal(GRAPH.edge_index, edges)
     assert torch.equal(DATA.edge_index, mine)
+
+
+@pytest.mark.parametrize(
+    ("factory", "error", "says"),
+    [
+        (FewerLater, ValueError, r"must return logits of shape \(120, 3\), got \(119, 3\)"),
+        (DoubleLater, TypeError, "logits in torch.float32, got torch.float64"),
+        (NotANumberLater, ValueError, "NaN or infinite logits for 1 of 120 nodes, first node 119"),
+    ],
+)
+def test_logits_are_checked_at_every_epoch(factory: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        fit(GRAPH, factory, **QUICK)
 
 
 def test_dropout_belongs_to_the_module() -> None:

@@ -71,6 +71,7 @@ def test_a_copy_of_a_module_of_ones_own_scales_once() -> None:
     assert torch.equal(result.model(x=x, edge_index=DATA.edge_index), expected)
 
 
+@pytest.mark.filterwarnings("ignore:features are as large as")
 def test_one_column_of_40000_is_no_trouble() -> None:
     """Left as it is, it drowns the others."""
     graph = communities(nodes=300, same=0.95)

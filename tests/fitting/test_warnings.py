@@ -28,8 +28,13 @@ def _nothing_said_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_given", set())
 
 
+ONCE: dict[str, Any] = {
+    "mu": [0.5], "splits": 1, "seeds": 1, "train_per_class": 5, "val_per_class": 10, "max_epochs": 3, "progress": False
+}  # fmt: skip
+
+
 def quick(data: Any) -> FitResult:
-    return fit(data, mu=[0.5], splits=1, seeds=1, train_per_class=5, val_per_class=10, max_epochs=3, progress=False)
+    return fit(data, **ONCE)
 
 
 def test_edges_that_run_one_way_are_warned_of_with_the_fix() -> None:
@@ -78,3 +83,16 @@ def test_one_class_only_in_training_is_warned_of() -> None:
     assert said[0].filename == __file__
     assert result.finished
     fit(GRAPH, mu=[0.5], splits=[own], seeds=1, max_epochs=3, progress=False)  # a warning would be an error here
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_large_features_that_are_not_scaled_are_warned_of(sign: int) -> None:
+    x = np.asarray(GRAPH.x).copy()
+    x[3, 2] = sign * 40_000
+    wide = replace(GRAPH, x=x)
+    with pytest.warns(UserWarning, match="features are as large as 40,000 and not scaled: .* with a GAT") as said:
+        fit(wide, "gat", scale="none", **ONCE)
+    assert said[0].filename == __file__
+    assert len(said) == 1
+    fit(wide, "gat", **ONCE)  # scaled by default: a warning would be an error here
+    fit(replace(GRAPH, x=x * np.float32(1 / 4_000)), "gat", scale="none", **ONCE)

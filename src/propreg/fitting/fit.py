@@ -41,6 +41,7 @@ from propreg.fitting.inputs import (
     strengths,
     training,
     warn_of_one_class,
+    warn_of_unscaled,
     warn_of_unused_weights,
     without_splits,
 )
@@ -160,6 +161,8 @@ def fit(
     options = Options(keep_history=True, keep_weights=True)
     with ordinary_modes(on), random_state_kept(on):
         problem = Problem(replace(without_splits(graph), x=scaling(graph.x)), parts, on)
+        if scaling.kind == "none" and not own:
+            warn_of_unscaled(graph)
         network = OwnNetwork(own, problem) if own else None
         if network is not None:
             batch = replicas_together(network, problem, regularizer, len(replicas))

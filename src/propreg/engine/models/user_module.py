@@ -43,7 +43,7 @@ class OwnNetwork(Network):
         other = self._made(1)
         check_new(self.base, other)
         check_parameters(self.base)
-        check_logits(self._evaluated(self.base), len(self.x), self.num_classes)
+        check_finite(self._evaluated(self.base))
         self.together = self._vmap_agrees(other) if together is None and self.device.type == "cuda" else bool(together)
         self._there_and_back()
 
@@ -68,8 +68,12 @@ class OwnNetwork(Network):
         if self.together:
             run = torch.vmap(self._logits, randomness="different")
             logits: Tensor = run(p)
-            return logits
-        return torch.stack([self._logits({name: t[r] for name, t in p.items()}) for r in range(_replicas(p))])
+        else:
+            logits = torch.stack([self._logits({name: t[r] for name, t in p.items()}) for r in range(_replicas(p))])
+        if not draw.training:  # what a diverged training pass gives is a loss that is not finite
+            for each in logits.detach():
+                check_finite(each)
+        return logits
 
     def buffers(self) -> Parameters:
         """The module's buffers (running statistics), as a batch of one."""
@@ -100,8 +104,7 @@ class OwnNetwork(Network):
         check_unchanged("edge_index", self.edge_index)
 
     def _logits(self, p: Parameters) -> Tensor:
-        out: Tensor = functional_call(self.base, p, (self.x, self.edge_index))
-        return out
+        return check_logits(functional_call(self.base, p, (self.x, self.edge_index)), len(self.x), self.num_classes)
 
     def _made(self, seed: int) -> nn.Module:
         seed_torch(seed, self.device)
@@ -116,8 +119,7 @@ class OwnNetwork(Network):
 
     @torch.no_grad()
     def _evaluated(self, module: nn.Module) -> Tensor:
-        z: Tensor = module.eval()(self.x, self.edge_index)
-        return z
+        return check_logits(module.eval()(self.x, self.edge_index), len(self.x), self.num_classes)
 
     def _vmap_agrees(self, other: nn.Module) -> bool:
         if any(True for _ in self.base.buffers()):
@@ -205,13 +207,28 @@ def check_no_longer_lazy(module: nn.Module) -> None:
             raise ValueError(f"{name!r} of model is lazy, and forward does not use it: give it a size, or remove it.")
 
 
-def check_logits(z: object, nodes: int, classes: int) -> None:
-    """Raise unless these are float32 logits of every node."""
+def check_logits(z: object, nodes: int, classes: int) -> Tensor:
+    """The logits; raises unless they are float32 and of every node."""
     if not isinstance(z, Tensor) or z.shape != (nodes, classes):
         got = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
         raise ValueError(f"model(x, edge_index) must return logits of shape {(nodes, classes)}, got {got}.")
     if z.dtype != torch.float32:
         raise TypeError(f"model(x, edge_index) must return logits in torch.float32, got {z.dtype}.")
+    return z
+
+
+def check_finite(z: Tensor) -> None:
+    """Raise for logits of a few nodes that are not finite: they count as an answer there, and no loss shows them.
+
+    If all are, the model has diverged, and its run fails.
+    """
+    broken = ~z.isfinite().all(1)
+    if broken.any() and not broken.all():
+        row = int(broken.nonzero()[0])
+        raise ValueError(
+            f"model(x, edge_index) returned NaN or infinite logits for {int(broken.sum())} of {len(z)} nodes, first "
+            f"node {row}: the model has diverged, or divides by 0 there; lower lr, or look at that node's edges."
+        )
 
 
 def check_depends(z: Tensor) -> None:
