@@ -1,6 +1,7 @@
-# make run   sets everything up and runs the main job
-# make test  sets everything up and runs the checks, in under ten minutes on two cores
+# make run   installs what a run needs and runs the main job
+# make test  installs everything and runs the checks, in under six minutes on two cores
 # make slow  runs the tests that take long and that make test leaves out
+# make release  builds the wheel and the sdist, checks them, and tries the wheel in an empty environment and folder
 # make gpu   runs the engine's tests on a GPU and stamps them, so that make test knows when kernels changed since
 # make pages sets everything up and writes what is computed in the pages: tables, output, pictures
 # make docs  sets everything up and builds the pages as a site
@@ -9,7 +10,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+READY := $(VENV)/.ready
 DONE := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # The benchmark files, where a copy lies beside the checkout; the package itself knows nothing of it.
 SHARED_DATA := $(shell cd ../shared/data 2>/dev/null && pwd)
@@ -17,10 +20,10 @@ ifneq ($(SHARED_DATA),)
 export PROPREG_DATA ?= $(SHARED_DATA)
 endif
 
-.PHONY: run test slow gpu lint types unit pages docs setup format clean
+.PHONY: run test slow gpu release lint types unit pages docs setup format clean
 .DEFAULT_GOAL := run
 
-run: setup
+run: $(READY)
 	@$(BIN)/python -m propreg run
 
 # Types are checked beside the tests: mypy alone would leave a core idle.
@@ -29,13 +32,19 @@ test: lint
 
 setup: $(DONE)
 
-$(DONE): pyproject.toml constraints.txt
+# pip knows dependency groups since 25.1.
+$(DONE): $(READY)
+	$(PIP) --upgrade pip
+	$(PIP) --group dev -e '.[all]'
+	@touch $(DONE)
+
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "propreg needs Python 3.11 or later: run 'make PYTHON=python3.12 run' with the one you have."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "No virtual environment could be made: install Python's venv module (on Debian: python3-venv)."; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
-	@touch $(DONE)
+	$(PIP) -e '.[fit,cli,report]'
+	@touch $(READY)
 
 lint: setup
 	$(BIN)/python -m ruff check .
@@ -61,6 +70,10 @@ pages: setup
 docs: setup
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build
 	@echo "Open docs/_build/index.html in a browser."
+
+release: setup
+	$(PIP) --group release
+	$(BIN)/python tests/release.py
 
 format: setup
 	$(BIN)/python -m ruff check --fix-only .

@@ -8,12 +8,24 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from building.blocks import Block
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def pages() -> list[Path]:
     """The pages with computed regions."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def python(block: Block) -> bool:
+    """The README's other blocks install the package, or use files that a reader has."""
+    return block.language == "python"
+
+
+def every(_: Block) -> bool:
+    """All blocks of a page are followed."""
+    return True
 
 
 def main() -> None:
@@ -33,9 +45,10 @@ def main() -> None:
     results = load_results(ROOT / "results")
     for page in chosen.pages or pages():
         text = filled(page.read_text(encoding="utf-8"), lambda name: region(name, results))
-        if chosen.outputs and page.name != "README.md":
+        if chosen.outputs:
+            only = python if page.name == "README.md" else every
             with tempfile.TemporaryDirectory() as folder:
-                text = with_outputs(text, follow(page.resolve(), Path(folder), ROOT / "results"))
+                text = with_outputs(text, follow(page.resolve(), Path(folder), ROOT / "results", only))
         _write(page, text.encode())
     if not chosen.pages:
         for name, drawn in pictures(results):

@@ -3,7 +3,7 @@
 import inspect
 import subprocess
 import sys
-import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -79,9 +79,10 @@ def test_the_type_checker_sees_every_lazy_name() -> None:
         assert f"from propreg.{home} import {name} as {name}\n" in source
 
 
-def test_the_version_is_that_of_pyproject() -> None:
-    project = Path(__file__).parent.parent / "pyproject.toml"
-    assert tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"] == propreg.__version__
+def test_the_version_is_that_of_the_installed_package_and_of_the_citation() -> None:
+    citation = (Path(__file__).parent.parent / "CITATION.cff").read_text(encoding="utf-8")
+    assert metadata.version("propreg") == propreg.__version__
+    assert f"\nversion: {propreg.__version__}\n" in citation
 
 
 def test_importing_the_package_loads_neither_torch_nor_numpy() -> None:

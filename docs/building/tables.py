@@ -16,6 +16,8 @@ from propreg.study.tables.rows import Row, decimals, mean_std, table_rows
 
 EXPERIMENTS = {"table1": "Table 1", "table-standard-gcn-gat": "Table 2", "table-phi": "Appendix F"}
 ENGINE = (("GCN", "Cora"), ("GCN", "Photo"), ("GCN", "CS"), ("GCN", "Physics"), ("GAT", "Cora"), ("GAT", "Physics"))
+ON_CPU = 8
+"""The runs that benchmarks/engine.py trains at once on a CPU."""
 SIZES = (35, 70, 140, 300, 1200)
 Records = dict[tuple[str, str], dict[str, Any]]
 
@@ -30,7 +32,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows))
 
 
-# README: Table 1, and the benchmarks.
+# Table 1 at a glance, and the benchmarks.
 
 
 def accuracies(results: Results) -> str:
@@ -85,6 +87,23 @@ def engine(_: Results) -> str:
             ["… memory-bandwidth limit", *map(_time, least)],
         ]
     return table(["", *(", ".join(each) for each in ENGINE)], body)
+
+
+def speed(_: Results) -> str:
+    """The engine's best batch against the serial loop, for a few cases of each machine."""
+    body = []
+    for name, shown in (("engine-h200", (0, 3, 4, 5)), ("engine-cpu", (0, 3))):
+        machine, records = benchmark(name) or ("", {})
+        for model, dataset in (ENGINE[i] for i in shown):
+            case = f"{model}+P-reg {dataset.lower()}"
+            fastest = _fastest(records, case)
+            if fastest is not None:
+                at_once = fastest["metric"].removeprefix("engine, per replica").removeprefix(" of ") or ON_CPU
+                runs = f"{int(at_once):,}"
+                serial = _time(records.get((case, "serial epoch")))
+                where = machine.partition(", torch")[0]
+                body.append([f"{model}, {dataset}", where, runs, serial, _time(fastest), f"**{_ratio(fastest)}**"])
+    return table(["", "machine", "runs at once", "PyG loop", "propreg", "faster"], body)
 
 
 def term(_: Results) -> str:
@@ -276,6 +295,7 @@ def exit_codes(_: Results) -> str:
 TABLES: dict[str, Callable[[Results], str]] = {
     "accuracies": accuracies,
     "engine": engine,
+    "speed": speed,
     "term": term,
     "picked": picked,
     "helping": helping,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from propreg.fitting.fit import fit as fit
     from propreg.fitting.result import FitResult as FitResult
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "preg": "_preg",

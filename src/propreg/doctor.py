@@ -36,7 +36,10 @@ PURPOSES = {
     "Jinja2": "pages",
     "typer": "this command",
     "rich": "progress bars",
+    "rdkit": "molecules from SMILES",
 }
+OPTIONAL = frozenset({"rdkit"})
+"""What an installation is healthy without."""
 _REQUIREMENT = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:>=\s*([0-9][0-9.]*))?")
 
 # Runs in another process: CUDA is started there, and a crash stays there. It computes a small product, since a driver
@@ -75,8 +78,10 @@ class Package:
 
     @property
     def fine(self) -> bool:
-        """Whether it is installed and new enough."""
-        return self.version is not None and (self.least is None or numbers(self.version) >= numbers(self.least))
+        """Whether it is installed and new enough; without an optional one all is well, too."""
+        if self.version is None:
+            return self.name in OPTIONAL
+        return self.least is None or numbers(self.version) >= numbers(self.least)
 
 
 @dataclass(frozen=True)

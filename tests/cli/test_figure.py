@@ -174,5 +174,5 @@ arguments = ["figure", "fig-training-nodes", "-o", {str(tmp_path / "a.svg")!r}, 
 done = CliRunner().invoke(app, arguments)
 print(done.exit_code, done.stderr)"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out == "1 Figures need Matplotlib: run pip install 'propreg[all]'.\n\n"
+    assert out == "1 Figures need Matplotlib: run pip install 'propreg[report]'.\n\n"
     assert not list(tmp_path.iterdir())

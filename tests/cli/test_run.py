@@ -252,7 +252,7 @@ def test_names_of_the_user_do_not_reach_the_terminal_as_commands(
 
 def test_a_page_that_cannot_be_made_does_not_lose_the_numbers(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Any) -> str:
-        raise ImportError("the page needs Jinja2: run pip install 'propreg[all]'.")
+        raise ImportError("the page needs Jinja2: run pip install 'propreg[report]'.")
 
     monkeypatch.setattr("propreg.report.run_page", broken)
     done = run("--graph", graph, *QUICK)

@@ -33,14 +33,14 @@ def test_every_table_is_on_a_page() -> None:
 
 
 def test_a_number_that_was_typed_is_found(results: Results) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
     row = next(line for line in text.splitlines() if line.startswith("| GCN + P-reg | "))
     assert filled(text.replace(row, row.replace("8", "9")), lambda name: region(name, results)) == text
 
 
 @pytest.mark.parametrize("mark", ["<!-- begin: engine -->", "<!-- end: engine -->"])
 def test_missing_marks_are_reported(mark: str) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "engine.md").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="The region 'engine' needs one begin mark"):
         filled(text.replace(mark, ""), str)
 

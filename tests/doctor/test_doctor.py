@@ -91,6 +91,16 @@ def test_packages_that_are_missing_or_old_are_a_problem(monkeypatch: pytest.Monk
     assert next(p for p in found["packages"] if p["name"] == "torch_geometric")["version"] is None
 
 
+@pytest.mark.usefixtures("nowhere")
+def test_without_an_optional_package_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = examination._version
+    monkeypatch.setattr(examination, "_version", lambda name: None if name == "rdkit" else real(name))
+    done = doctor()
+    assert done.exit_code == 0, done.stdout
+    assert "  rdkit            –            molecules from SMILES\n" in done.stdout
+    assert "Everything that propreg needs is installed." in done.stdout
+
+
 def test_every_package_of_the_all_extra_is_looked_at() -> None:
     lines = metadata.requires("propreg") or []
     users = [

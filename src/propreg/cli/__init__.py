@@ -13,7 +13,7 @@ def main() -> None:
     except ModuleNotFoundError as missing:
         if missing.name not in {"typer", "rich"}:
             raise
-        sys.exit(f"The propreg command needs {missing.name}: run pip install 'propreg[all]'.")
+        sys.exit(f"The propreg command needs {missing.name}: run pip install 'propreg[cli,report]'.")
     except KeyboardInterrupt:
         sys.exit(130)
     app(prog_name="propreg")  # also as python -m propreg: help and completion then name the same command

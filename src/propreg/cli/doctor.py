@@ -40,7 +40,7 @@ def _lines(found: "Examination") -> Iterator[str]:
     yield f"propreg {__version__}, Python {about['python']} ({about['executable']}), {about['system']}"
     yield "\nPackages"
     for p in found.packages:
-        version = p.version or "missing"
+        version = p.version or ("–" if p.fine else "missing")
         mark = "" if p.fine else f"  ← at least {p.least}" if p.least else "  ← needed"
         yield f"  {p.name:<16} {version:<12} {p.purpose}{mark}"
     yield "\nDevices"

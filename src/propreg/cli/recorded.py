@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from propreg.cli.shared import DEFAULT_STORE, RESULTS
+from propreg.cli.shared import DEFAULT_STORE, RESULTS, results_folder
 
 if TYPE_CHECKING:
     from propreg.store.progress import Reading
     from propreg.study.spec.experiment import Experiment
 
-RULE = f"default {RESULTS}/, or the store {DEFAULT_STORE} if that has more of the runs"
+RULE = f"default {RESULTS}/ or the record in the package, or the store {DEFAULT_STORE} if that has more of the runs"
 ResultsPath = Annotated[
     Path | None, typer.Option("--results", help=f"A store, an export, or a folder of exports; {RULE}.")
 ]
@@ -29,7 +29,7 @@ def read(experiments: "Collection[Experiment]", results: Path | None, store: Pat
     """
     from propreg.store.progress import need_records, read_recorded
 
-    found = read_recorded(experiments, need_records(named(results, store), RESULTS, DEFAULT_STORE))
+    found = read_recorded(experiments, need_records(named(results, store), results_folder(), DEFAULT_STORE))
     if found.remark:
         typer.echo(found.remark, err=True)
     return found

@@ -7,7 +7,16 @@ import typer
 
 from propreg.cli.recorded import StoreOrDefault, named
 from propreg.cli.retraining import Retraining
-from propreg.cli.shared import DEFAULT_STORE, RESULTS, Device, Json, make_trainer, one_sentence, print_json
+from propreg.cli.shared import (
+    DEFAULT_STORE,
+    RESULTS,
+    Device,
+    Json,
+    make_trainer,
+    one_sentence,
+    print_json,
+    results_folder,
+)
 
 
 def rerun(
@@ -36,7 +45,7 @@ def rerun(
         from propreg.study.execute.rerun import rerun as again
 
         check_device(device)
-        paths = need_records(named(results, store), RESULTS, DEFAULT_STORE)
+        paths = need_records(named(results, store), results_folder(), DEFAULT_STORE)
         with open_recorded(key, paths) as opened, Retraining(alone) as tell:
             if len(paths) > 1:
                 typer.echo(f"The run is recorded in {opened.path}.", err=True)

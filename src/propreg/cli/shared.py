@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DEFAULT_STORE = Path("propreg-study.sqlite")
 RESULTS = Path("results")
+PACKAGED = Path(__file__).parent.parent / "record"
+"""The study's record in an installed package; a checkout has it in ``results/``."""
 StorePath = Annotated[Path, typer.Option("--store", help="The SQLite file that holds finished runs.")]
 Only = Annotated[
     list[str] | None, typer.Option(help="Only a part, for example dataset=cora,model=gcn,method=preg-reference.")
@@ -23,6 +25,11 @@ Only = Annotated[
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, for example 0,1,2 or 0-4.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+def results_folder() -> Path:
+    """The folder of the record: ``results/`` here if there is one, else the one that came with the package."""
+    return PACKAGED if PACKAGED.is_dir() and not RESULTS.is_dir() else RESULTS
 
 
 @contextmanager

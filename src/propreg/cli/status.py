@@ -11,13 +11,13 @@ from propreg.cli.complete import experiments
 from propreg.cli.recorded import ResultsPath, StoreOrDefault, named
 from propreg.cli.shared import (
     DEFAULT_STORE,
-    RESULTS,
     Json,
     Only,
     Seeds,
     chosen_parts,
     one_sentence,
     print_json,
+    results_folder,
     sweep,
 )
 from propreg.console import duration
@@ -77,7 +77,7 @@ def _reading(experiments: "Collection[Experiment]", results: Path | None, store:
     """The record that is read; None if there is none yet, or not the store that is named."""
     from propreg.store.progress import find_records, read_recorded
 
-    found = find_records(named(results, store), RESULTS, DEFAULT_STORE)
+    found = find_records(named(results, store), results_folder(), DEFAULT_STORE)
     return read_recorded(experiments, found) if found and (store is None or store.exists()) else None
 
 

@@ -1,9 +1,12 @@
 """``propreg table``: a table of the paper from recorded runs."""
 
+import os
 import shutil
 import sys
+import textwrap
 from dataclasses import replace
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,8 +31,14 @@ class Format(StrEnum):
 
 
 def table(
-    name: Annotated[str, typer.Argument(help="An experiment, for example table1.", autocompletion=experiments)],
+    name: Annotated[
+        str | None,
+        typer.Argument(help="An experiment, for example table1; without it, a list.", autocompletion=experiments),
+    ] = None,
     format: Annotated[Format | None, typer.Option(help="The format; default text.")] = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="As text: also strengths, intervals, differences and the paper's numbers.")
+    ] = False,
     only: Only = None,
     runs: Annotated[
         str | None, typer.Option(help="List the runs of a cell instead, for example cora/gcn/preg.")
@@ -49,6 +58,9 @@ def table(
         from propreg.study.spec.experiment import load_experiment, select_lines
         from propreg.study.tables.picked import at_picked, picked_text
 
+        if name is None:
+            _list(results)
+            return
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
@@ -61,10 +73,23 @@ def table(
         elif picked:
             typer.echo(picked_text(lines, found), nl=False)
         else:
-            typer.echo(_text(experiment, lines, found, format or Format.text), nl=False)
+            typer.echo(_text(experiment, lines, found, format or Format.text, long=long), nl=False)
 
 
-def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format) -> str:
+def _list(results: Path | None) -> None:
+    """The names that the command takes, with the share of recorded runs."""
+    from propreg.store.progress import count_runs
+    from propreg.study.spec.experiment import experiment_names, load_experiment
+
+    every = [load_experiment(name) for name in experiment_names()]
+    found = read(every, results).results
+    size = max(len(experiment.name) for experiment in every)
+    for experiment in every:
+        here, wanted = count_runs([experiment], found)
+        typer.echo(f"{experiment.name:<{size}}  {here:>6,} of {wanted:>6,} runs  {experiment.title}")
+
+
+def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, *, long: bool) -> str:
     from propreg.study.tables import ablation, pivot, text
     from propreg.study.tables.rows import engine_note, table_rows
 
@@ -75,8 +100,13 @@ def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results",
         return text.to_csv(rows)
     notes, listings = ablation.notes(lines), ablation.listings(experiment, lines, found)
     notes += [engines] if engines else []
-    if how is Format.text and sys.stdout.isatty():
-        return text.to_terminal(experiment, rows, shutil.get_terminal_size().columns, notes, listings)
+    shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
+    if how is Format.text and not long:
+        bold = shown and os.environ.get("TERM") != "dumb"
+        out = pivot.to_overview(experiment, rows, width if shown else None, bold=bold)
+        return "\n".join([*out, *(textwrap.fill(note, width) if shown else note for note in notes)]) + "\n"
+    if how is Format.text and shown:
+        return text.to_terminal(experiment, rows, width, notes, listings)
     write = {
         Format.text: text.to_text,  # a file or a pipe gets the same bytes everywhere
         Format.markdown: pivot.to_markdown,

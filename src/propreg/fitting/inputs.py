@@ -126,7 +126,7 @@ def need_pyg() -> None:
     """Refuse before the training what would fail after it: the trained model is made of PyG's layers."""
     if importlib.util.find_spec("torch_geometric") is None:
         raise ModuleNotFoundError(
-            "fit returns a module of PyG's layers and needs torch_geometric: run pip install 'propreg[all]'.",
+            "fit returns a module of PyG's layers and needs torch_geometric: run pip install 'propreg[fit]'.",
             name="torch_geometric",
         )
 

@@ -48,7 +48,7 @@ def _environment() -> "Environment":
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as missing:
-        raise ImportError(f"The page needs {missing.name}: run pip install 'propreg[all]'.") from missing
+        raise ImportError(f"The page needs {missing.name}: run pip install 'propreg[report]'.") from missing
     found = Environment(
         loader=PackageLoader("propreg.report"),
         autoescape=True,

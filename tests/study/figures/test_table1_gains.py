@@ -90,21 +90,18 @@ def test_an_incomplete_grid_has_no_dot() -> None:
     assert "P-reg (official code) 3,475 of 3,500" in figure.missing[0]
 
 
-def test_overview_joins_plain_and_preg(results: Results) -> None:
+def test_overview_shows_the_gain_of_each_model(results: Results) -> None:
     figure = figure_data("overview", results)
     (panel,) = figure.panels
-    before, after = panel.series
-    assert panel.joined
-    assert (before.label, after.label) == ("GCN", "GCN + P-reg")
-    rows = [row for row in table_rows(load_experiment("table1"), results) if row.model == "gcn"]
-    plain = [row.mean for row in rows if row.method == "plain"]
-    chosen = [row for row in rows if (row.method, row.preset, row.selection) == ("preg", "paper", "validation")]
-    assert before.x == pytest.approx(plain)
-    assert after.x == pytest.approx([row.mean for row in chosen])
-    assert after.notes == tuple(f"{row.difference:+.1f}" for row in chosen)
+    assert [series.label for series in panel.series] == ["GCN", "GAT", "MLP"]
+    rows = [row for row in table_rows(load_experiment("table1"), results) if row.selection == "validation"]
+    for series in panel.series:
+        chosen = [row for row in rows if (row.model, row.method, row.preset) == (series.key, "preg", "paper")]
+        assert series.x == pytest.approx([row.difference for row in chosen])
+        assert all(low < x < high for low, x, high in zip(series.x_low, series.x, series.x_high, strict=True))
 
 
 def test_overview_says_what_is_missing() -> None:
     figure = figure_data("overview", recorded("table1", _noisy, only=lambda case: case.line.dataset != "cora"))
-    assert figure.missing == ("GCN: Cora 0 of 25 runs recorded", "GCN + P-reg: Cora 0 of 500 runs recorded")
+    assert figure.missing[:2] == ("GCN: Cora 0 of 25 runs recorded", "GCN + P-reg: Cora 0 of 500 runs recorded")
     assert figure.panels[0].series[0].x[0] is None

@@ -1,7 +1,6 @@
-"""The picture for a README: GCN with and without P-reg on each dataset."""
+"""The picture for a README: what P-reg adds to each model on each dataset."""
 
-from propreg.names import dataset_title
-from propreg.statistics import summarize
+from propreg.names import dataset_title, model_title
 from propreg.store.results import Results
 from propreg.study.figures.curves import (
     difference_phrase,
@@ -11,63 +10,64 @@ from propreg.study.figures.curves import (
     per_cell,
     picked,
     runs_phrase,
-    test_runs,
     the_line,
 )
-from propreg.study.figures.parts import Figure, Panel
+from propreg.study.figures.parts import Figure, Level, Panel
 from propreg.study.spec.experiment import load_experiment
-from propreg.study.tables.rows import decimals
 from propreg.study.tables.text import Listing
 
-METHOD, MODEL = "preg-paper", "gcn"
-FINDING = "P-reg adds 0.3 to 2.6 points to a GCN, significantly on six of seven datasets."
+METHOD, MODELS = "preg-paper", ("gcn", "gat", "mlp")
+HEAD = ("", "points (95 % interval)", "verdict")
+FINDING = (
+    "P-reg adds 0.3 to 2.6 points to a GCN, significantly on six of seven datasets, 0.3 to 2.8 to a GAT, significantly "
+    "on five, and 1.6 to 7.1 to an MLP, significantly on all."
+)
 
 
 def overview(results: Results) -> Figure:
     """The figure, from recorded runs."""
     experiment = load_experiment("table1")
     datasets = list(dict.fromkeys(line.dataset for line in experiment.lines))
-    lines = {
-        (name, d): the_line(experiment, dataset=d, model=MODEL, method=name)
-        for name in ("plain", METHOD)
-        for d in datasets
-    }
-    first, of = lines["plain", datasets[0]], per_cell(lines["plain", datasets[0]])
-    before = [test_runs(results, lines["plain", d], lines["plain", d].cells[0]) for d in datasets]
-    chosen = [picked(results, lines[METHOD, d]) for d in datasets]
-    after = [None if each is None else each.test for each in chosen]
-    gains = [gain(results, each) for each in chosen]
-    notes = ["" if each is None else decimals(each.mean, 1, sign=True) for each in gains]
-    means = [[None if each is None else summarize(each) for each in runs] for runs in (before, after)]
-    drawn = (in_rows("plain", "GCN", means[0], of), in_rows(METHOD, "GCN + P-reg", means[1], of, notes))
+    lines = {(m, d): the_line(experiment, dataset=d, model=m, method=METHOD) for m in MODELS for d in datasets}
+    plain = {key: the_line(experiment, model=key[0], dataset=key[1], method="plain") for key in lines}
+    gains = {key: gain(results, picked(results, line)) for key, line in lines.items()}
+    drawn = [
+        in_rows(m, model_title(m), [gains[m, d] for d in datasets], per_cell(lines[m, datasets[0]])) for m in MODELS
+    ]
     missing = missing_phrases(
         results,
-        {each.label: {dataset_title(d): [lines[each.key, d]] for d in datasets} for each in drawn},
+        {
+            f"{model_title(m)}{more}": {dataset_title(d): [which[m, d]] for d in datasets}
+            for m in MODELS
+            for more, which in (("", plain), (" + P-reg", lines))
+        },
     )
-    rows = [
-        (dataset_title(d), difference_phrase(each), each.verdict)
-        for d, each in zip(datasets, gains, strict=True)
-        if each is not None
-    ]
-    head = ("", "points (95 % interval)", "verdict")
     panel = Panel(
         "",
-        "test accuracy in %",
+        "points of test accuracy above the plain model",
         "",
-        drawn,
+        tuple(drawn),
+        (Level("plain", "plain model", 0.0, axis="x"),),
         y_names=tuple(map(dataset_title, datasets)),
-        joined=True,
         empty="\n".join(missing) if all(each.empty for each in drawn) else "",
     )
+    rows = [
+        (f"{model_title(m)}, {dataset_title(d)}", difference_phrase(found), found.verdict)
+        for m in MODELS
+        for d in datasets
+        if (found := gains[m, d]) is not None
+    ]
     return Figure(
         "overview",
-        "GCN without and with P-reg",
-        "Test accuracy of a 2-layer GCN; μ picked on validation, P-reg as the paper writes it.",
-        f"Dot and bar: mean of {runs_phrase(first, 'random splits')} and its 95 % interval; number: the paired gain in "
-        "points.",
+        "What P-reg adds",
+        "Difference of test accuracy with and without P-reg (as the paper writes it) on the same splits and seeds; μ "
+        "picked on validation.",
+        f"Dot and bar: mean of {runs_phrase(lines[MODELS[0], datasets[0]], 'random splits')} and its 95 % interval.",
         "",
         FINDING,
         missing,
         (panel,),
-        listings=(Listing("P-reg minus plain", head, tuple(rows)),) if rows else (),
+        listings=(Listing("P-reg minus plain", ("", "points (95 % interval)", "verdict"), tuple(rows)),)
+        if rows
+        else (),
     )

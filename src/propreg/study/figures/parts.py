@@ -81,7 +81,6 @@ class Panel:
         y_names: Names of the rows 0, 1, 2 … of a y axis without a scale, from top to bottom.
         x_view, y_view: The part of the axis that is shown, None for all. Values below ``y_view`` are drawn at the lower
             edge, with a mark for being outside.
-        joined: Whether the two points of a row are connected, before and after.
         notes: Short lines beside its heading, or under the picture if they are long.
         table: Rows of text in place of axes, the first of them the head; a cell's second line is small print.
         empty: Why the panel is empty; empty if it is not.
@@ -97,7 +96,6 @@ class Panel:
     y_names: tuple[str, ...] = ()
     x_view: tuple[float, float] | None = None
     y_view: tuple[float, float] | None = None
-    joined: bool = False
     notes: tuple[str, ...] = ()
     table: tuple[tuple[str, ...], ...] = ()
     empty: str = ""

@@ -1,7 +1,9 @@
 """A table with datasets side by side, as the paper prints it: plain data, and its Markdown, LaTeX and HTML."""
 
 import html
-from collections.abc import Sequence
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -10,6 +12,9 @@ from propreg.study.tables.rows import PICKED, Row, decimals, mean_std, scale_of
 from propreg.study.tables.text import DIFFERENCES, Listing, notes_of
 
 SIGNS = {"reproduced": "=", "higher": "↑", "lower": "↓", "inconclusive": "?"}
+GAP = 2
+"""Spaces between the columns of :func:`to_overview`."""
+MORE = "--long adds strengths, intervals, paired differences, the paper's numbers, and what is best on test."
 _LATEX_SIGNS = {"reproduced": "$=$", "higher": r"$\uparrow$", "lower": r"$\downarrow$", "inconclusive": "?"}
 
 
@@ -65,6 +70,79 @@ def pivot(rows: Sequence[Row]) -> Pivot:
         return found[key].get(dataset, Gap.MISSING if missing else Gap.NOT_ASKED)
 
     return Pivot(datasets, tuple(PivotRow(*key, tuple(cell(key, name) for name in datasets)) for key in order))
+
+
+def to_overview(
+    experiment: Experiment, rows: Sequence[Row], width: int | None = None, *, bold: bool = False
+) -> list[str]:
+    """Datasets side by side, μ picked on validation, as many to a block as fit a terminal; the best mean is bold."""
+    table = pivot([row for row in rows if row.selection != "test"])
+    best = {_best(row for row in cells if isinstance(row, Row)) for cells in _columns(table)} if bold else set()
+    cells = [("method", *table.datasets), *((_indented(row), *map(_brief, row.cells)) for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    out = [experiment.title, ""]
+    for block in _blocks(widths, width):
+        out.append(_joined([cells[0][i].ljust(widths[i]) for i in block]))
+        for i, row in enumerate(table.rows):
+            if i == 0 or row.model != table.rows[i - 1].model:
+                out.append(row.model)
+            texts = [cells[i + 1][j].ljust(widths[j]) for j in block]
+            for k, j in enumerate(block[1:], start=1):
+                if row.cells[j - 1] in best:
+                    texts[k] = f"\x1b[1m{texts[k]}\x1b[0m"
+            out.append(_joined(texts))
+        out.append("")
+    titles = " or ".join(dict.fromkeys(scale_of(row.dataset).title for row in rows))
+    legend = f"Mean ± population standard deviation of {titles}; strengths picked on validation."
+    if any(row.paper_mean is not None for row in rows):
+        legend += f" Against the paper's mean: {', '.join(f'{sign} {word}' for word, sign in SIGNS.items())}."
+    legend += " Bold: the best of a model." if bold else ""
+    out += textwrap.wrap(legend, width or sys.maxsize, break_on_hyphens=False)
+    out += textwrap.wrap(MORE, width or sys.maxsize, break_on_hyphens=False)
+    return out
+
+
+def _best(rows: Iterable[Row]) -> Row | None:
+    """That with the best mean; the first of several."""
+    known = [row for row in rows if row.mean is not None]
+    return max(known, key=lambda row: scale_of(row.dataset).sign * (row.mean or 0.0), default=None)
+
+
+def _columns(table: Pivot) -> list[list[Row | Gap]]:
+    """The cells that are compared: those of a model on a dataset."""
+    models = dict.fromkeys(row.model for row in table.rows)
+    numbers = range(len(table.datasets))
+    return [[row.cells[i] for row in table.rows if row.model == model] for model in models for i in numbers]
+
+
+def _blocks(widths: Sequence[int], width: int | None) -> list[list[int]]:
+    """The columns of each block, the first in all."""
+    out: list[list[int]] = []
+    left = 0
+    for i, size in enumerate(widths[1:], start=1):
+        if not out or (width is not None and size + GAP > left):
+            out.append([0])
+            left = (width or 0) - widths[0]
+        out[-1].append(i)
+        left -= size + GAP
+    return out
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return (" " * GAP).join(texts).rstrip()
+
+
+def _indented(row: PivotRow) -> str:
+    return f"  {row.method}" + (f" ({row.preset})" if row.preset else "")
+
+
+def _brief(row: Row | Gap) -> str:
+    """Mean and deviation with one digit less than a long table has, and the verdict's sign."""
+    if isinstance(row, Gap):
+        return "" if row is Gap.NOT_ASKED else "–"
+    if row.mean is None:
+        return row.verdict.partition(": ")[2] or row.verdict
+    return f"{mean_std(row.mean, row.std, row.digits - 1)} {SIGNS.get(row.verdict, '')}".rstrip()
 
 
 def to_markdown(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from propreg.study.figures.drawing.style import BLACK, DOTTED, GRAY, SMALL, SOLID, look
+from propreg.study.figures.drawing.style import DOTTED, GRAY, SMALL, SOLID, look
 from propreg.study.figures.parts import Level, Panel, Series, Value
 
 if TYPE_CHECKING:
@@ -86,25 +86,12 @@ def draw_points(axes: "Axes", series: Series, shifts: Sequence[float], size: flo
 
 
 def draw_rows(axes: "Axes", panel: Panel) -> None:
-    """Points by row; several series are side by side within a row, or joined on one line."""
+    """Points by row; several series are side by side within a row."""
     keys = list(dict.fromkeys(series.key.removeprefix("paper:") for series in panel.series))
-    step = 0.0 if panel.joined else min(0.16, 0.8 / max(len(keys), 1))
-    if panel.joined:
-        axes.margins(x=0.09)  # for the numbers at the right
-        _join(axes, panel.series[0], panel.series[1])
+    step = min(0.22 if len(keys) < 4 else 0.16, 0.8 / max(len(keys), 1))
     for series in panel.series:
         shift = step * (keys.index(series.key.removeprefix("paper:")) - (len(keys) - 1) / 2)
-        draw_points(axes, series, [shift] * len(series.y), size=6.5 if panel.joined else 4.0)
-
-
-def _join(axes: "Axes", first: Series, second: Series) -> None:
-    for i, (a, b, y) in enumerate(zip(first.x, second.x, second.y, strict=True)):
-        if a is None or b is None or y is None:
-            continue
-        axes.plot([a, b], [y, y], color="#bdbdbd", linewidth=3.0, solid_capstyle="round", zorder=1)
-        ends = [value for each in (first, second) for value in (each.x[i], each.x_high[i]) if value is not None]
-        note = second.notes[i] if second.notes else ""
-        axes.annotate(note, (max(ends), y), (5, 0), textcoords="offset points", va="center", fontsize=7.5, color=BLACK)
+        draw_points(axes, series, [shift] * len(series.y), size=4.0)
 
 
 def draw_cloud(axes: "Axes", series: Series) -> None:

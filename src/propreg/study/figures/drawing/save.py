@@ -40,7 +40,7 @@ def check_path(path: Path) -> None:
 def render(figure: Figure, suffix: str) -> bytes:
     """The bytes of a picture."""
     if find_spec("matplotlib") is None:
-        raise ImportError("Figures need Matplotlib: run pip install 'propreg[all]'.")
+        raise ImportError("Figures need Matplotlib: run pip install 'propreg[report]'.")
     from propreg.study.figures.drawing.sheet import draw
 
     out = io.BytesIO()

@@ -44,7 +44,7 @@ FRAMES = {
     "fig-depth": Frame(2.0, 1.6, right=0.6, across=1.12, down=0.75),
     "fig-tsne": Frame(2.6, 2.6, left=0.12, across=0.2, down=0.58, bottom=0.34),
     "table1": Frame(2.3, 4.7, left=0.8, across=0.22),
-    "overview": Frame(4.1, 1.75, left=0.8, right=0.1),
+    "overview": Frame(5.1, 2.7, left=0.8, right=0.1),
     "accuracy-against-mu": Frame(3.9, 2.4, right=1.1),
     "paired-differences": Frame(3.9, 2.6, left=1.2),
     "training": Frame(2.4, 1.9, across=0.6),
