@@ -42,7 +42,15 @@ def main() -> None:
         empty.mkdir()
         venv.create(here, with_pip=True)
         inside = here / ("Scripts" if os.name == "nt" else "bin")
-        install = [inside / "python", "-m", "pip", "install", "--quiet", "-c", ROOT / "constraints.txt"]
+        install: list[str | Path] = [
+            inside / "python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "-c",
+            ROOT / "constraints.txt",
+        ]
         run(*install, wheel)
         run(inside / "python", "-c", LIBRARY, folder=empty)
         run(*install, f"{wheel}[fit,cli,report]")

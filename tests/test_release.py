@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_every_link_of_the_readme_is_an_address_on_a_package_index() -> None:
-    text = metadata.metadata("propreg").get_payload() or metadata.metadata("propreg")["Description"]
+    text = metadata.metadata("propreg").json["description"]
     targets = re.findall(r"\]\(([^)\s]+)\)", str(text))
     assert len(targets) > 5
     assert [target for target in targets if not target.startswith(("https://", "#"))] == []

@@ -6,7 +6,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,12 +44,17 @@ def train(layers: Sequence[int], strengths: Sequence[float], splits: int, epochs
     import torch
 
     import propreg
+    from propreg.data.graph import SparseFeatures
     from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, train_all
     from propreg.engine.models.network import no_dropout
     from propreg.running.plan import load_source
 
     source = load_source("digits", splits=splits)
-    problem, y = Problem(source.graph, source.splits, torch.device("cpu")), torch.from_numpy(source.graph.y)
+    x = source.graph.x
+    assert isinstance(x, SparseFeatures)
+    assert x.values is not None
+    graph = replace(source.graph, x=replace(x, values=x.values / np.float32(16)))  # pixels from 0 to 16 become 0 to 1
+    problem, y = Problem(graph, source.splits, torch.device("cpu")), torch.from_numpy(graph.y)
     plans = [*(("", depth, (0.0,)) for depth in layers), *((phi, 2, tuple(strengths)) for phi in PHIS)]
     found = []
     for phi, depth, mus in plans:
