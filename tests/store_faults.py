@@ -12,14 +12,23 @@ import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
+import torch
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
+from propreg.data.formats.safetensors import read_safetensors, write_safetensors
+from propreg.data.graph import Split
+from propreg.engine.spec import Replica, Result
+from propreg.fitting.kept import KeptRuns
+from propreg.running.folder import MODEL, claim, write_page, write_texts
+from propreg.running.record import read_record
 from propreg.store import locks
 from propreg.store.export import read_export, sidecar, write_export
 from propreg.store.integrity import check_store
@@ -28,6 +37,7 @@ from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from study.sweeping import MadeUp, batches, made_up
 
+T = TypeVar("T")
 KINDS = {"fails": 1, "kills": 2, "tears": 3}
 RUNS = batches()[0].runs
 SMALL = [Batch("one", RUNS[:3]), Batch("two", RUNS[3:5])]
@@ -126,6 +136,95 @@ def take_on_network(folder: Path) -> bool:
     return propreg("store", "import", folder / "r.jsonl.gz", "--store", folder / "s.sqlite")
 
 
+def write_run(folder: Path, about: str) -> bool:
+    """As ``propreg run`` does."""
+    claimed, whole, placed = claim(folder / "run", replace=True), False, None
+    try:
+        write_texts(claimed.draft, {"format": "propreg run", "version": 1, "about": about}, about)
+        write_safetensors(claimed.draft / MODEL, {"w": np.ones(3)}, {"about": about})
+        write_page(claimed.draft, about, {f"{about}.svg": about})
+        whole = True
+    finally:
+        placed = claimed.publish(whole=whole)
+    return placed == folder / "run"
+
+
+def old_run(folder: Path) -> None:
+    write_run(folder, "old")
+    for place in ("run/notes.txt", "mine"):
+        (folder / place).write_text("mine")
+
+
+def run_of(folder: Path) -> Any:
+    """What a run is about and how many of its files are there; raises if they are of two runs, or something is lost."""
+    claim(folder / "run", replace=True).give_up()  # ends what a killed process began
+    found = None
+    for place in sorted(folder.glob("run*")):
+        files = {path.relative_to(place).as_posix() for path in place.rglob("*") if path.is_file()} - {"notes.txt"}
+        if not files:
+            continue
+        about = str(read_record(place / "run.json")["about"])
+        texts = {name: (place / name).read_text() for name in files - {"run.json", MODEL}}
+        if MODEL in files:
+            texts[MODEL] = read_safetensors(place / MODEL)[1]["about"]
+        known = {"run.json", "runs.csv", "index.html", MODEL, f"figures/{about}.svg"}
+        if not files <= known or not {*texts.values()} <= {about}:
+            raise RuntimeError(f"{place.name} holds {texts} of {about}")
+        found = (about, len(files)) if place.name == "run" else found
+    if (folder / "mine").exists() and (folder / "run" / "notes.txt").read_text() != "mine":
+        raise RuntimeError("a file of the user's is gone")
+    return found
+
+
+def part_of_new(found: Any, old: Any, new: Any) -> bool:
+    """If a write fails and there is no older run, what was written before is published."""
+    return found in (old, new) or (old is None and bool(found[0] == new[0]))
+
+
+def inside(act: Callable[[Path], T]) -> Callable[[Path], T]:
+    """In the folder itself, which can then not be renamed."""
+
+    def acting(folder: Path) -> T:
+        os.chdir(folder / "run")
+        try:
+            return act(folder)
+        finally:
+            os.chdir(folder.parent)
+
+    return acting
+
+
+RESULTS = [
+    Result(Replica(seed), 0.5, 0.25, 3, 4, None, {"loss": np.arange(4.0)}, {"w": torch.full((9,), float(seed))})
+    for seed in range(5)
+]
+
+
+def kept_runs(folder: Path) -> KeptRuns:
+    every = np.ones(3, bool)
+    return KeptRuns(folder / "runs", {"settings": 1}, {"0": Split(every, ~every, ~every)})
+
+
+def keep(folder: Path, results: list[Result]) -> bool:
+    kept = kept_runs(folder)
+    for result in results:
+        kept.keep(result)
+    return all(kept.find(result.replica) is not None for result in results)
+
+
+def found_runs(folder: Path) -> Any:
+    """The seeds of runs that are whole and right; a damaged one is an error."""
+    kept, found = kept_runs(folder), set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for result in RESULTS:
+            run = kept.find(result.replica)
+            if run is not None and (run != result or not torch.equal(run.weights["w"], result.weights["w"])):
+                raise RuntimeError("another run was read")
+            found |= set() if run is None else {run.replica.seed}
+    return frozenset(found)
+
+
 def subset(found: Any, old: Any, new: Any) -> bool:
     """A sweep stores run by run."""
     return bool(old <= found <= new)
@@ -164,6 +263,14 @@ SCENARIOS = {
         lambda folder: propreg("store", "leases", "--clear", "--store", folder / "s.sqlite"),
         lambda folder: rows_of(folder / "s.sqlite"),
     ),
+    "run folder": Scenario(lambda _: None, lambda folder: write_run(folder, "new"), run_of, part_of_new),
+    "run folder that is replaced": Scenario(old_run, lambda folder: write_run(folder, "new"), run_of),
+    "run folder that cannot be renamed": Scenario(
+        old_run, inside(lambda folder: write_run(folder, "new")), inside(run_of)
+    ),
+    "kept runs": Scenario(
+        lambda folder: keep(folder, RESULTS[:2]), lambda folder: keep(folder, RESULTS[1:]), found_runs, subset
+    ),
 }
 
 
@@ -175,7 +282,7 @@ def in_child(act: Callable[[], bool], report: Path) -> int:
         try:
             code = SUCCEEDED if act() else REFUSED
         except BaseException as error:
-            sentence = type(error).__module__.startswith("propreg.")
+            sentence = type(error).__module__.startswith("propreg.") or (isinstance(error, OSError) and error.strerror)
             code = REFUSED if sentence else code
             if not sentence:
                 report.write_text(repr(error))

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -99,6 +100,21 @@ int rename(const char *from, const char *to) {
 int unlink(const char *path) {
     if (how != OFF && in_folder(path) && hit(EIO)) return -1;
     return REAL(unlink)(path);
+}
+
+int rmdir(const char *path) {
+    if (how != OFF && in_folder(path) && hit(EIO)) return -1;
+    return REAL(rmdir)(path);
+}
+
+int unlinkat(int fd, const char *path, int flags) {
+    if (how != OFF && (path[0] == '/' ? in_folder(path) : of_folder(fd)) && hit(EIO)) return -1;
+    return REAL(unlinkat)(fd, path, flags);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    if (how != OFF && in_folder(path) && hit(ENOSPC)) return -1;
+    return REAL(mkdir)(path, mode);
 }
 
 int symlink(const char *text, const char *path) {

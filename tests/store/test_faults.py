@@ -1,4 +1,4 @@
-"""Every write, sync, rename and removal of stores and exports fails once, and every point is killed once."""
+"""Each call that changes a store, an export, a run's folder or kept runs fails once, and each point is killed once."""
 
 import json
 import os

@@ -3,7 +3,7 @@
 While a run trains, ``.NAME.claim`` lies beside its folder, locked, and ``.NAME.draft``, which becomes the folder. A
 killed process leaves both: its lock is gone with it, and the next run of that name removes them. A folder that cannot
 be renamed (a mount point, the current folder, one in a folder that is not writable) has them inside, and gets the
-files one by one, the record last.
+files one by one, the record last; after a kill in between, the next run of that name first moves the rest.
 
 ``.NAME.training``, in the same place, keeps finished trainings (see :mod:`propreg.fitting.kept`) until the run is
 whole: what ``--resume`` goes on from after a kill, an error or Ctrl-C.
@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ PREDICTIONS = "predictions.csv"
 FILES = (RECORD, PAGE, "runs.csv", PREDICTIONS, MODEL, "model.npz")  # runs of older versions have a model.npz
 FIGURES = "figures"
 _INSIDE = ".propreg"
+_LIST = ".files"
 
 
 @dataclass(frozen=True)
@@ -125,19 +126,34 @@ class Claim:
                 each.rename(inside / each.name if each != kept else inside)
         shutil.rmtree(self._old)
 
+    @property
+    def _ready(self) -> Path:
+        return self.draft.with_suffix(".ready")
+
     def _move_files(self) -> None:
-        _remove_run(self._real)
+        paths = [path.relative_to(self.draft).as_posix() for path in self.draft.rglob("*") if path.is_file()]
+        _write(self.draft / _LIST, json.dumps(paths))
+        self.draft.rename(self._ready)  # from here on the new run is certain
+        self._end_moving()
+
+    def _end_moving(self) -> None:
+        """Move the files that are still in the ready folder, and remove those of the old run."""
+        names = json.loads((self._ready / _LIST).read_text(encoding="utf-8"))
         (self._real / FIGURES).mkdir(exist_ok=True)
-        paths = [path for path in self.draft.rglob("*") if path.is_file()]
-        for path in sorted(paths, key=lambda path: path.name == RECORD):
-            path.replace(self._real / path.relative_to(self.draft))
+        for name in sorted(names, key=lambda name: name == RECORD):
+            if (self._ready / name).exists():
+                (self._ready / name).replace(self._real / name)
+        _remove_run(self._real, keep=names)
         with suppress(OSError):
             (self._real / FIGURES).rmdir()  # if the run has none
-        shutil.rmtree(self.draft)
+        shutil.rmtree(self._ready)
 
     def _recover(self) -> None:
         """End what a killed process began."""
         shutil.rmtree(self.draft, ignore_errors=True)
+        if (self._ready / _LIST).exists():
+            self._end_moving()
+        shutil.rmtree(self._ready, ignore_errors=True)
         if self._old.exists():
             if self._real.exists():
                 self._drop_old()
@@ -296,12 +312,14 @@ def _must_be_a_run(folder: Path, name: Path) -> None:
         raise DataError(f"{name}: holds something that propreg did not write: choose another folder.")
 
 
-def _remove_run(folder: Path) -> None:
+def _remove_run(folder: Path, keep: Collection[str] = ()) -> None:
     """Remove the files of a run, the record first: what is left is then no run."""
     for name in FILES:
-        (folder / name).unlink(missing_ok=True)
+        if name not in keep:
+            (folder / name).unlink(missing_ok=True)
     for old in (folder / FIGURES).glob("*.svg"):
-        old.unlink()
+        if old.relative_to(folder).as_posix() not in keep:
+            old.unlink()
     with suppress(OSError):
         (folder / FIGURES).rmdir()  # if nothing else is in it
 
