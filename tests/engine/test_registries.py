@@ -66,5 +66,5 @@ def test_an_unknown_name_raises_and_a_look_does_not() -> None:
 
 def test_settings_of_unknown_names_can_be_held() -> None:
     """A store may hold runs of a model that this version does not know."""
-    assert Model.of("gcnii", hidden=3) == Model("gcnii", hidden=3)
-    assert Method.of("grand").name == "grand"
+    assert Model.of("gcnx", hidden=3) == Model("gcnx", hidden=3)
+    assert Method.of("unheard").name == "unheard"

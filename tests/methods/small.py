@@ -6,7 +6,7 @@ from typing import Any
 from propreg.engine import Model
 from propreg.engine.models import MODELS
 
-SMALLER: dict[str, dict[str, Any]] = {"gat": {"hidden": 4, "heads": 2}}
+SMALLER: dict[str, dict[str, Any]] = {"gat": {"hidden": 4, "heads": 2}, "gcnii": {"layers": 5}}
 """What else is smaller than an entry's default, beside its width of 8."""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Architecture, Layer, same, transposed
+from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Architecture, Layer, Source, same, transposed
 from propreg.engine.models.network import Draw, Network, Parameters, Weight
 from propreg.engine.spec import Model, Sizes
 
@@ -130,7 +130,14 @@ def count_dense(model: Model, sizes: Sizes) -> int:
     return sizes.nodes * model.width
 
 
-GCN = Architecture("gcn", "GCN", build=build_gcn, export=export_gcn, streams=("hidden", "layers"))
+GCN = Architecture(
+    "gcn",
+    "GCN",
+    build=build_gcn,
+    export=export_gcn,
+    streams=("hidden", "layers"),
+    source=Source("Kipf and Welling", 2017, "ICLR", "layers that average over neighbors, then map and rectify"),
+)
 
 MLP = Architecture(
     "mlp",
@@ -138,6 +145,7 @@ MLP = Architecture(
     build=build_mlp,
     export=export_mlp,
     streams=("hidden", "layers"),
+    source=Source("", 0, "", "the features alone, without the graph"),
     uses_edge_weights=False,
     cost=count_dense,
 )

@@ -1,10 +1,13 @@
 """Modules of exported models that neither PyTorch nor PyG has."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 from propreg._propagation import Propagation
-from propreg.engine.models.architecture import Layer, same
+from propreg.engine.models.architecture import Layer, Weights, same
 
 
 class MixedOrder(nn.Module):
@@ -30,8 +33,72 @@ class MixedOrder(nn.Module):
         return total / (self.steps + 1)
 
 
+class GatedHops(nn.Module):
+    """DAGNN's hops: x, Âx, …, Â^K x, each weighed at each node by a gate, and summed."""
+
+    def __init__(self, steps: int, width: int) -> None:
+        super().__init__()
+        self.steps, self.gate = steps, nn.Linear(width, 1)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, C] → [N, C]."""
+        adjacency = Propagation(edge_index, len(x), edge_weight, norm="sym", add_self_loops=True)
+        total: Tensor = self.gate(x).sigmoid() * x
+        for _ in range(self.steps):
+            x = adjacency(x)
+            total = total + self.gate(x).sigmoid() * x
+        return total
+
+
+class DeepResidual(nn.Module):
+    """GCNII in PyG's ``GCN2Conv`` layers."""
+
+    def __init__(
+        self, features: int, width: int, classes: int, layers: int, alpha: float, theta: float, *, dropout: float
+    ) -> None:
+        from torch_geometric.nn import GCN2Conv
+
+        super().__init__()
+        self.first, self.last, self.dropout = nn.Linear(features, width), nn.Linear(width, classes), dropout
+        self.convs = nn.ModuleList(GCN2Conv(width, alpha, theta, layer=i + 1) for i in range(layers))
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, F] → [N, C]."""
+        start = h = self.first(x).relu()
+        for conv in self.convs:
+            h = conv(dropout(h, self.dropout, self.training), start, edge_index, edge_weight).relu()
+        z: Tensor = self.last(dropout(h, self.dropout, self.training))
+        return z
+
+
+class Block(nn.Module):
+    """A convolution with a residual and a norm, where there are any, then ReLU and dropout."""
+
+    def __init__(self, fan_in: int, fan_out: int, residual: bool, norm: str, rate: float) -> None:
+        from torch_geometric.nn import GCNConv
+
+        super().__init__()
+        self.conv, self.rate = GCNConv(fan_in, fan_out), rate
+        self.beside = nn.Linear(fan_in, fan_out) if residual else None
+        norms = {"none": nn.Identity, "batch": nn.BatchNorm1d, "layer": nn.LayerNorm}
+        self.norm = norms[norm](fan_out)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, F] → [N, H]."""
+        z = self.conv(x, edge_index, edge_weight)
+        if self.beside is not None:
+            z = z + self.beside(x)
+        h: Tensor = self.norm(z).relu()
+        return dropout(h, self.rate, self.training)
+
+
 def norm_layer(number: int, width: int) -> Layer:
     """Batch norm with the weights of :func:`propreg.engine.models.network.norm`."""
+    return Layer(nn.BatchNorm1d(width), state=norm_state(number))
+
+
+def norm_state(number: int) -> dict[str, Callable[[Weights], Tensor]]:
+    """Its state."""
     names = {"weight": "scale", "bias": "shift", "running_mean": "mean", "running_var": "variance"}
     state = {theirs: same(f"{ours}{number}") for theirs, ours in names.items()}
-    return Layer(nn.BatchNorm1d(width), state=state | {"num_batches_tracked": lambda _: torch.tensor(0)})
+    return state | {"num_batches_tracked": lambda _: torch.tensor(0)}

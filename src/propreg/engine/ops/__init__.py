@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from propreg.engine.ops.diffusion import sharpened as sharpened
     from propreg.engine.ops.diffusion import update_running as update_running
     from propreg.engine.ops.dropout import Masks as Masks
+    from propreg.engine.ops.dropout import dropped as dropped
     from propreg.engine.ops.dropout import dropped_linear as dropped_linear
     from propreg.engine.ops.dropout import elu_linear as elu_linear
     from propreg.engine.ops.dropout import row_for as row_for
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from propreg.engine.ops.shared import Sharing as Sharing
     from propreg.engine.ops.sparse import Matrix as Matrix
     from propreg.engine.ops.sparse import Pattern as Pattern
+    from propreg.engine.ops.sparse import ReplicaMatrix as ReplicaMatrix
 
 _HOME = {
     "attend": "attention",
     "batch_norm": "diffusion",
     "bias_relu": "activation",
     "cross_entropy": "loss",
+    "dropped": "dropout",
     "dropped_linear": "dropout",
     "elu_linear": "dropout",
     "EPSILON": "diffusion",
@@ -46,6 +49,7 @@ _HOME = {
     "mean_of_powers": "diffusion",
     "Pattern": "sparse",
     "powers": "diffusion",
+    "ReplicaMatrix": "sparse",
     "row_for": "dropout",
     "sharpened": "diffusion",
     "Sharing": "shared",

@@ -131,6 +131,31 @@ def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool
     return z
 
 
+def dropped(h: Tensor, masks: Masks | None) -> Tensor:
+    """Dropout of h [R, N, H] with each replica's own mask and rate."""
+    if masks is None:
+        return h
+    out: Tensor = _Dropout.apply(h, masks)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Dropout(torch.autograd.Function):
+    """On a GPU the backward pass computes the mask again: stored, those of a deep network are half of its memory."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor, masks: Masks) -> Tensor:
+        factors = masks.factors(h[0].numel(), h.dtype).view(h.shape)
+        ctx.masks, ctx.factors = masks, None if h.is_cuda else factors
+        return h * factors
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        factors = ctx.factors
+        if factors is None:
+            factors = ctx.masks.factors(grad[0].numel(), grad.dtype).view(grad.shape)
+        return grad * factors, None
+
+
 def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None, row: int | None = None) -> Tensor:
     """Dropout of elu(h + bias) for h [R, N, H] and bias [R, H], times w [R, H, C].
 

@@ -170,6 +170,21 @@ class Matrix:
         return max(1, min(-(-x[0].numel() * x.element_size() // CACHE_BYTES), filled))
 
 
+class ReplicaMatrix:
+    """A sparse matrix with values of each replica's own [R, nnz], in the order of rows, which need no gradient."""
+
+    def __init__(self, pattern: Pattern, values: Tensor) -> None:
+        self.pattern, self.values, self.column_values = pattern, values, pattern.by_columns(values)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
+        return product
+
+    def multiply(self, x: Tensor, transposed: bool) -> Tensor:
+        """The bare product."""
+        return self.pattern.multiply(self.column_values if transposed else self.values, x, transposed)
+
+
 class Blocks:
     """The transpose of a matrix, cut into blocks of rows that fit a core's cache: one bag per block and column.
 
@@ -191,7 +206,7 @@ class Blocks:
 
 class _Product(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, matrix: Matrix, transposed: bool) -> Tensor:
+    def forward(ctx: Any, x: Tensor, matrix: Matrix | ReplicaMatrix, transposed: bool) -> Tensor:
         ctx.matrix, ctx.transposed = matrix, transposed
         return matrix.multiply(x, transposed)
 
