@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
+from propreg.engine.models import MODELS
 from propreg.study.spec.experiment import experiment_names
 
 PROGRAM = "import sys; sys.argv[0] = 'propreg'; from propreg.cli import main; main()"
@@ -32,7 +33,7 @@ def completed(line: str) -> list[str]:
     [
         ("propreg run --dataset c", ["cora", "citeseer", "cs", "computers"]),
         ("propreg run --dataset ", list(NODE_SETS)),
-        ("propreg run --model ", ["gcn", "gat", "mlp", "appnp"]),
+        ("propreg run --model ", list(MODELS)),
         ("propreg data info ogbg-mol", list(MOLECULE_SETS)),
         ("propreg data fetch cora pho", ["photo"]),
         ("propreg table ", experiment_names()),

@@ -13,6 +13,7 @@ from propreg.cli.data import app as data
 from propreg.cli.doctor import doctor
 from propreg.cli.figure import figure
 from propreg.cli.guard import EPILOG, GuardedGroup
+from propreg.cli.methods import methods
 from propreg.cli.predict import predict
 from propreg.cli.report import report
 from propreg.cli.reproduce import reproduce
@@ -53,6 +54,7 @@ def _options(
 app.command(short_help="Compare the plain model with a regularized one on a graph; write a page.")(run)
 app.command(short_help="Predict the classes of a graph's nodes with a saved model.")(predict)
 app.command(short_help="Check the installation and print the command that fixes each problem.")(doctor)
+app.command(short_help="List the models, training methods and regularizers, with their papers.")(methods)
 app.command(short_help="Train the runs of experiments that are not in the store yet.")(reproduce)
 app.command(short_help="Show how much of an experiment is done and how long the rest takes.")(status)
 app.command(short_help="Train a recorded run again and compare.")(rerun)

@@ -47,7 +47,7 @@ def run(
     model: Annotated[
         str,
         typer.Option(
-            help="The architecture.",
+            help="The architecture or the training method, see propreg methods.",
             metavar=f"<{'|'.join(MODELS)}>",
             callback=lambda name: _known("model", name, MODELS),
             autocompletion=lambda: list(MODELS),

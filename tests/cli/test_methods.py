@@ -1,0 +1,39 @@
+"""``propreg methods``: every entry with its paper and its idea."""
+
+import json
+
+from typer.testing import CliRunner
+
+from propreg.cli.app import app
+from propreg.engine.models import MODELS
+from propreg.engine.regularizers import tunable
+
+RUNNER = CliRunner()
+
+
+def test_every_entry_is_listed_with_its_idea_and_paper() -> None:
+    shown = " ".join(RUNNER.invoke(app, ["methods"]).output.split())
+    for entry in MODELS.values():
+        assert entry.source is not None, f"{entry.name} says nothing of itself"
+        assert f"{entry.name} {entry.title}: {entry.source.idea}" in shown
+        if entry.source.year:
+            assert f"({entry.source.authors}, {entry.source.venue} {entry.source.year})" in shown
+    for regularizer in tunable().values():
+        assert f"{regularizer.name} {regularizer.title}" in shown
+
+
+def test_lines_fit_a_terminal() -> None:
+    assert max(map(len, RUNNER.invoke(app, ["methods"]).output.splitlines())) <= 80
+
+
+def test_for_scripts() -> None:
+    found = json.loads(RUNNER.invoke(app, ["methods", "--json"]).output)
+    by_name = {each["name"]: each for each in found["models"]}
+    assert list(by_name) == list(MODELS)
+    assert by_name["grand"]["kind"] == "training method"
+    assert by_name["gcnii"]["kind"] == "architecture"
+    assert by_name["grand"]["paper"] == "Feng and others, NeurIPS 2020"
+    assert by_name["grand"]["settings"] == dict.fromkeys(["cora", "citeseer", "pubmed"], "published")
+    assert by_name["deep-appnp"]["settings"]["cora"] == "ours"
+    assert by_name["mlp"]["paper"] is None
+    assert [each["name"] for each in found["regularizers"]] == list(tunable())
