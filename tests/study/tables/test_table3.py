@@ -2,8 +2,10 @@
 
 import gzip
 import json
+from functools import cache
 from pathlib import Path
 from statistics import fmean, pstdev
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,7 @@ from propreg.study.tables.pivot import to_latex, to_markdown
 from propreg.study.tables.rows import Row, table_rows
 from propreg.study.tables.text import to_text
 
-RECORD = Path(__file__).parents[3] / "results" / "molecules"
+RECORD = Path(__file__).parents[3] / "results"
 EXPERIMENT = load_experiment("table3")
 LINES = select_lines(EXPERIMENT, ["dataset=ogbg-molesol,dataset=ogbg-molfreesolv"])
 
@@ -23,15 +25,19 @@ def rows() -> list[Row]:
     return table_rows(EXPERIMENT, load_results(RECORD), LINES)
 
 
+@cache
+def molecule_lines() -> list[dict[str, Any]]:
+    with gzip.open(RECORD / "runs.jsonl.gz", "rt", encoding="utf-8") as file:
+        return [json.loads(text) for text in file if '"ogbg-mol' in text]
+
+
 def by_hand(
     dataset: str, model: str, virtual: bool, second_pass: bool, strength: float
 ) -> tuple[list[float], list[float]]:
     """Validation and test scores of ten seeds, by plain reading of the export."""
-    with gzip.open(RECORD / "table3.jsonl.gz", "rt", encoding="utf-8") as file:
-        lines = [json.loads(text) for text in file]
-    for line in lines:
-        cell = line.get("cell")
-        if cell is None or cell["dataset"] != dataset or cell["model"]["name"] != model:
+    for line in molecule_lines():
+        cell = line["cell"]
+        if cell["dataset"] != dataset or cell["model"]["name"] != model:
             continue
         method = cell["method"]
         if cell["model"].get("virtual_node", False) == virtual and cell.get("strength", 0.0) == strength:
