@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 import propreg
 from communities import communities
 from propreg.cli.app import app
+from propreg.data.graph import Split
 from propreg.data.own.npz import write_graph
 from propreg.data.own.pyg import to_data
 from propreg.engine import train_all
@@ -296,3 +298,30 @@ def test_the_default_is_digits_with_ten_splits(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "propreg-run" / "run.json").read_text())
     assert (record["dataset"], record["splits"]) == ("digits", [str(i) for i in range(10)])
     assert record["classes"] == [str(i) for i in range(10)]
+
+
+def test_a_graph_without_test_nodes_is_judged_on_validation_and_says_so(graph: str) -> None:
+    k = np.arange(200)
+    write_graph(graph, replace(GRAPH, split=Split(k % 4 == 0, k % 4 == 1, k < 0)))
+    done = run("--graph", graph, "--mu", "0.3", "--seeds", "2", "--max-epochs", "8")
+    assert done.exit_code == 0, done.output
+    assert "validation accuracy" in done.stdout
+    assert "The data has no test nodes" in " ".join(done.stdout.split())
+    page = Path("propreg-run/index.html").read_text()
+    assert "test accuracy" not in page[page.index("<main") : page.index("</main")]
+
+
+def test_another_metric_is_named_everywhere(graph: str) -> None:
+    done = run("--graph", graph, *QUICK, "--metric", "macro_f1")
+    assert done.exit_code == 0, done.output
+    assert "test macro-F1" in done.stdout
+    assert "points of test macro-F1" in " ".join(done.stdout.split())
+    record = json.loads(Path("propreg-run/run.json").read_text())
+    assert record["judging"]["score"] == "macro-F1"
+    with open("propreg-run/runs.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["test"]) for row in rows] == [
+        pytest.approx(100 * value, abs=1e-3) for value in np.ravel(record["test"])
+    ]
+    assert "macro-F1" in Path("propreg-run/index.html").read_text()
+    assert run("--graph", graph, *QUICK, "--metric", "f1").exit_code == 2

@@ -11,7 +11,8 @@ from torch import Tensor
 from fitting.own_modules import GRAPH, QUICK, SPLIT, Base, Frozen, Scaled, Unregistered
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.models.user_module import OwnNetwork
-from propreg.fitting.fit import fit, replicas_together
+from propreg.fitting.fit import fit
+from propreg.fitting.together import replicas_together
 
 
 def trained(factory: Any, replicas: list[Replica], *, together: bool, batch: int) -> dict[int, Result]:

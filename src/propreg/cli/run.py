@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from propreg.running.plan import Plan
 
 
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")  # shown in per cent
+
+
 class Scale(StrEnum):
     """What is done to the features."""
 
@@ -104,6 +107,15 @@ def run(
             "words, else standard."
         ),
     ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            help="What strengths are chosen and compared by.",
+            metavar=f"<{'|'.join(METRICS)}>",
+            callback=lambda name: _known("metric", name, METRICS),
+            autocompletion=lambda: list(METRICS),
+        ),
+    ] = "accuracy",
     normalize_features: Annotated[
         bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
@@ -159,6 +171,7 @@ def run(
         max_epochs=max_epochs,
         device=device,
         scale=scale.value if scale else None,
+        metric=metric,
     )
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
         _say(text.before(plan))

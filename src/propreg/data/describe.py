@@ -11,6 +11,7 @@ from propreg.data.graph import Graph
 
 RARE = 0.05  # a few citations are mutual; in an undirected graph listed in one direction almost no edge is
 LISTED = 5  # the most classes that a warning names
+UNKNOWN = frozenset({"nan", "n/a", "na", "none", "null", "?", "-", "unknown", "missing", "<na>", "#n/a", "-1", "nil"})
 _BLOCK = 1 << 16  # edges at a time: temporary arrays stay in the cache
 
 
@@ -143,6 +144,25 @@ def unused_classes(graph: Graph) -> str:
     return (
         f"No node is of class {named}, though classes are numbered 0 to {graph.num_classes - 1}: the model gets an "
         "output for each number all the same; number the classes without gaps if it should not."
+    )
+
+
+def doubtful_labels(graph: Graph) -> str:
+    """The warning for labels that people write where they know none; empty if there are none.
+
+    Example:
+        >>> edges, y = np.zeros((2, 0), int), np.array([0, 1, 1])
+        >>> doubtful_labels(Graph("", edges, np.eye(3), y, class_names=("cat", "N/A")))
+        "2 nodes have the label 'N/A', which counts as a class of its own: leave a label empty if it is unknown."
+    """
+    doubtful = [(place, name) for place, name in enumerate(graph.class_names) if name.strip().lower() in UNKNOWN]
+    if not doubtful:
+        return ""
+    count = int(np.isin(graph.y, [place for place, _ in doubtful]).sum())
+    named = " or ".join(repr(name) for _, name in doubtful)
+    return (
+        f"{count:,} {'node has' if count == 1 else 'nodes have'} the label {named}, which counts as a class of its "
+        "own: leave a label empty if it is unknown."
     )
 
 

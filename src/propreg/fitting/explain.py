@@ -58,7 +58,7 @@ def reasons(facts: Facts, result: "FitResult", verdict: Verdict, option: str = "
     regularizer, found = REGULARIZERS[result.method], []
     if regularizer.uses_edges:
         found += _about_edges(facts, regularizer.title)
-    if facts.validation < FEW_VALIDATION:
+    if facts.validation < FEW_VALIDATION and result.judging.score == "accuracy":
         found.append(
             f"mu was picked on {facts.validation} validation nodes per split, fewer than {FEW_VALIDATION}: one node "
             f"more or less is {100 / facts.validation:.1f} points of accuracy, so the choice is partly chance."
@@ -75,7 +75,8 @@ def reasons(facts: Facts, result: "FitResult", verdict: Verdict, option: str = "
             else f"One training of each kind shows little. {more}"
         )
     tested = result.test[0][~np.isnan(result.test[0])]
-    if tested.size and (plain := float(tested.mean())) >= CEILING:
+    judging = result.judging
+    if judging.what == "test accuracy" and tested.size and (plain := float(tested.mean())) >= CEILING:
         found.append(
             f"The plain model is already right on {100 * plain:.1f} % of the test nodes: there is little to gain."
         )

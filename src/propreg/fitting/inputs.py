@@ -5,7 +5,7 @@ import importlib.util
 import math
 import numbers
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from propreg import _errors
-from propreg.data.describe import one_way, unused_classes
+from propreg.data.describe import doubtful_labels, one_way, unused_classes
 from propreg.data.edges import check_nodes
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.own.load import read_graph
 from propreg.data.own.validate import check_weights
-from propreg.data.splits import check_split, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Protocol, Replica
@@ -29,7 +28,6 @@ from propreg.engine.validate import check_model, check_settings
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-Splits = int | Mapping[str, Split] | Sequence[Split]
 UNDIRECTED = "pass torch_geometric.transforms.ToUndirected()(data)"
 
 LARGEST_FEATURE = 20.0
@@ -51,7 +49,7 @@ def graph_of(data: "Data | Graph") -> Graph:
         _check(data)
         return data
     graph = read_graph(data)
-    for doubt in (one_way(graph, UNDIRECTED), unused_classes(graph)):
+    for doubt in (one_way(graph, UNDIRECTED), unused_classes(graph), doubtful_labels(graph)):
         if doubt:
             _warn_once(doubt, graph, stacklevel=4)
     return graph
@@ -131,7 +129,7 @@ def need_pyg() -> None:
         )
 
 
-def warn_of_unused_weights(graph: Graph, method: str, model: str = "") -> None:
+def warn_of_unused_weights(graph: Graph, method: str, model: str = "", stacklevel: int = 4) -> None:
     """The regularizer uses edge weights that a user's module (no name), a GAT and an MLP do not get."""
     if graph.edge_weight is None or not REGULARIZERS[method].uses_edges:
         return
@@ -139,7 +137,7 @@ def warn_of_unused_weights(graph: Graph, method: str, model: str = "") -> None:
     if model:
         who, fix = f"model={model!r} does not", ""
     doubt = f"{REGULARIZERS[method].title} uses the graph's edge weights, but {who}: {fix}train without them."
-    _warn_once(doubt, graph, stacklevel=4)
+    _warn_once(doubt, graph, stacklevel=stacklevel)
 
 
 def warn_of_one_class(graph: Graph, parts: Mapping[str, Split]) -> None:
@@ -175,52 +173,6 @@ def _warn_once(doubt: str, graph: Graph, stacklevel: int) -> None:
     if key not in _given:
         warnings.warn(doubt, stacklevel=stacklevel)
         _given.add(key)  # after it: if warnings are errors, the next call warns too
-
-
-def named_splits(graph: Graph, splits: Splits | None, train: int | None, val: int | None) -> dict[str, Split]:
-    """The splits by name, in order: those given, the graph's own, or random ones.
-
-    Args:
-        graph: The graph.
-        splits: Splits, or the number of random ones; None is the graph's own, else five random ones.
-        train: Training nodes per class of random splits, by default 20.
-        val: Validation nodes per class, by default 30.
-    """
-    asked = {"splits": splits, "train_per_class": train, "val_per_class": val}
-    splits = 5 if splits is None else splits
-    if isinstance(splits, Split):
-        raise TypeError("splits must be a number or a list of splits, got one Split: pass splits=[split].")
-    if isinstance(splits, bool) or not isinstance(splits, int | np.integer | Mapping | Sequence):
-        raise TypeError(f"splits must be a number or a list of splits, got a {type(splits).__name__}.")
-    if isinstance(splits, Mapping):
-        parts = {str(name): split for name, split in splits.items()}
-        if len(parts) < len(splits):
-            raise ValueError(f"splits has two names that read the same, of {list(splits)!r}: rename one.")
-    elif isinstance(splits, Sequence):
-        parts = {str(i): split for i, split in enumerate(splits)}
-    elif graph.split is not None:
-        if random := [f"{name}={value}" for name, value in asked.items() if value is not None]:
-            raise ValueError(
-                f"the data has a split of its own, but {', '.join(random)} asks for random ones: leave that out, take "
-                "the masks out of the data, or pass a list of splits."
-            )
-        parts = {"own": graph.split}
-    elif splits < 1:
-        raise ValueError(f"splits must be at least 1, got {splits}.")
-    else:
-        parts = _random(graph, int(splits), 20 if train is None else train, 30 if val is None else val)
-    if not parts:
-        raise ValueError("splits is empty: give at least one split.")
-    return {name: check_split(split, graph.y, f"split {name!r}") for name, split in parts.items()}
-
-
-def _random(graph: Graph, count: int, train: int, val: int) -> dict[str, Split]:
-    train, val = whole("train_per_class", train, 1), whole("val_per_class", val, 1)
-    try:
-        return {f"random-{i}": random_split(graph.y, train, val, i) for i in range(count)}
-    except DataError as error:  # its advice names an option that fit does not have
-        problem, few, _ = str(error).partition(" Ask for fewer")
-        raise DataError(f"{problem}{few} with train_per_class and val_per_class, or pass splits of your own.") from None
 
 
 def architecture(model: Any) -> Model:

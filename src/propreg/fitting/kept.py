@@ -113,6 +113,7 @@ def settings_of(
         "model": model.identity() | to_json(model) if network is None else module_digest(network.module({}, 0)),
         "method": to_json(method),
         "protocol": to_json(protocol),
+        **({"class_weight": "balanced"} if problem.balanced else {}),
     }
 
 

@@ -18,7 +18,7 @@ from propreg.engine.spec import Model, Result
 from propreg.fitting.explain import Facts, reasons
 from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.selection import matched
-from propreg.fitting.verdict import judge, points
+from propreg.fitting.verdict import JUDGING, Judging, judge, points, signed
 from propreg.statistics import Difference, Runs, Summary, paired, summarize
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ MOST_SEEDS = 5  # that are listed
 @dataclass(frozen=True, eq=False)  # it holds arrays, whose == has no single answer
 class FitResult:
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
+
+    With another ``metric``, its values stand where accuracies are named here; without test nodes, ``test`` is of the
+    validation nodes. ``judging`` names both.
 
     Attributes:
         mu: The chosen strength; 0 if the plain model is best on validation.
@@ -49,6 +52,8 @@ class FitResult:
         kept: The folder inside ``resume`` that holds the finished runs; None without it.
         scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
         graph: The graph that was given.
+        judging: What ``val`` and ``test`` hold, and of which nodes.
+        refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
 
     Example:
         >>> import propreg
@@ -76,6 +81,8 @@ class FitResult:
     kept: Path | None = None
     scaling: Scaling = field(default_factory=Scaling)
     graph: Graph | None = None
+    judging: Judging = JUDGING
+    refit: Result | None = None
 
     @property
     def plain(self) -> Summary:
@@ -89,7 +96,7 @@ class FitResult:
 
     @property
     def difference(self) -> Difference:
-        """Chosen minus plain, on the same splits and seeds; NaN if no run of both has finished."""
+        """Chosen minus plain, on the same splits and seeds; NaN if no run of both has finished. Positive is better."""
         return self.against_plain(self.mu)
 
     @property
@@ -104,7 +111,10 @@ class FitResult:
     @property
     def best_run(self) -> Result:
         """The run that ``model`` is of: the best on validation at the chosen strength."""
-        return max((run for run in self.runs if run.replica.strength == self.mu and not run.failed), key=_on_validation)
+        runs, names, sign = self.runs, list(self.splits), self.judging.sign
+        of_mu = [run for run in runs if run.replica.strength == self.mu and not run.failed]
+        val = self.val[self._place(self.mu)]
+        return max(of_mu, key=lambda run: _finite(sign * val[names.index(run.replica.split), run.replica.seed]))
 
     def predict(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[np.int64]:
         """The class that ``model`` predicts for each node [nodes].
@@ -142,8 +152,8 @@ class FitResult:
         return summarize(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
 
     def against_plain(self, mu: float) -> Difference:
-        """One of the strengths minus plain, on the splits and seeds that both have finished."""
-        there, plain = matched(self.test[self._place(mu)], self.test[0])
+        """One of the strengths minus plain, on the splits and seeds that both have finished. Positive is better."""
+        there, plain = matched(*(self.judging.sign * self.test[place] for place in (self._place(mu), 0)))
         return paired(there, plain) if there.size else Difference(math.nan, math.nan, math.nan, math.nan, math.nan)
 
     def _place(self, mu: float) -> int:
@@ -163,21 +173,24 @@ class FitResult:
             return "\n".join(
                 [
                     *self._interrupted(),
-                    *([f"plain  {_percent(self.plain)}"] if there else []),
+                    *([f"plain  {_shown(self.plain, self.judging)}"] if there else []),
                     verdict.sentence,
                     *self._failed(),
                 ]
             )
-        name, apart = f"{REGULARIZERS[self.method].title} {found.mu:g}", found.difference
+        strength = "per fold" if self.judging.nested and self.mu else f"{found.mu:g}"
+        name, apart = f"{REGULARIZERS[self.method].title} {strength}", found.difference
         wide = max(len("difference"), len(name)) + 2
-        between = f" [{points(apart.low)}, {points(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
+        write, unit = (points, " points") if self.judging.fraction else (signed, "")
+        between = f" [{write(apart.low)}, {write(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
         why = reasons(self.facts, self, verdict, "{}=…") if self.facts else []
         return "\n".join(
             [
                 *self._interrupted(),
-                f"{'plain':<{wide}} {_percent(found.plain)}",
-                f"{name:<{wide}} {_percent(found.other)}",
-                f"{'difference':<{wide}} {points(apart.mean)} points{between}, "
+                *([] if self.judging.what == JUDGING.what else [f"{self.judging.what}:"]),
+                f"{'plain':<{wide}} {_shown(found.plain, self.judging)}",
+                f"{name:<{wide}} {_shown(found.other, self.judging)}",
+                f"{'difference':<{wide}} {write(apart.mean)}{unit}{between}, "
                 f"better in {100 * apart.won:.0f} % of the paired runs",
                 verdict.sentence,
                 *(f"Perhaps because: {each}" for each in why),
@@ -235,11 +248,15 @@ class FitResult:
             write_model(path, self.model, self.architecture, self.sizes, self.dropout, about, self.scaling)
 
 
-def _on_validation(run: Result) -> float:
-    return run.val
+def _finite(score: float) -> float:
+    return -math.inf if math.isnan(score) else score
 
 
-def _percent(s: Summary) -> str:
+def _shown(s: Summary, judging: Judging) -> str:
+    if not judging.fraction:
+        if s.runs == 1:
+            return f"{s.mean:.4f}  (1 run, too few for an interval)"
+        return f"{s.mean:.4f} ± {s.std:.4f}  (95 %: {s.low:.4f} to {s.high:.4f}, {s.runs} runs)"
     if s.runs == 1:
         return f"{100 * s.mean:.2f} %  (1 run, too few for an interval)"
     return f"{100 * s.mean:.2f} ± {100 * s.std:.2f} %  (95 %: {100 * s.low:.2f} to {100 * s.high:.2f}, {s.runs} runs)"

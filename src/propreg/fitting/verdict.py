@@ -1,5 +1,6 @@
 """Whether the regularizer helps on this graph: computed once, for the terminal, ``run.json`` and the page alike."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,7 +11,38 @@ from propreg.fitting.selection import Scores, choose, matched
 from propreg.statistics import SIGNIFICANCE, Difference, Runs, Summary, paired, smallest_p, summarize
 
 NOT_BY_TEST = "Do not choose by test accuracy: more validation nodes would show whether this is chance."
+NO_TEST = (
+    "The data has no test nodes: the numbers are of the validation nodes, on which mu was chosen too, so they are "
+    "optimistic."
+)
 Kind = Literal["helps", "not chosen", "does not help", "harms", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The numbers that runs are compared by.
+
+    Args:
+        score: What people call them.
+        part: The part of a split that they are of, ``"test"`` or ``"validation"``.
+        sign: 1 if higher is better, else −1.
+        fraction: Whether they are fractions, shown in per cent.
+        nested: Whether each split's strength is picked on its own validation nodes, which no other split then judges.
+    """
+
+    score: str = "accuracy"
+    part: str = "test"
+    sign: int = 1
+    fraction: bool = True
+    nested: bool = False
+
+    @property
+    def what(self) -> str:
+        """For example ``test accuracy``."""
+        return f"{self.part} {self.score}"
+
+
+JUDGING = Judging()
 
 
 class Compared(Protocol):
@@ -28,11 +60,13 @@ class Compared(Protocol):
     def finished(self) -> bool: ...
     @property
     def method(self) -> str: ...
+    @property
+    def judging(self) -> Judging: ...
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The plain model and a strength, on the splits and seeds that both have finished."""
+    """The plain model and a strength, on the splits and seeds that both have; a positive difference is a gain."""
 
     mu: float
     plain: Summary
@@ -52,11 +86,29 @@ class Verdict:
 
 def pair(result: Compared, mu: float) -> Pair | None:
     """Compare a strength with the plain model; None if they have no run in common."""
-    other, plain = matched(result.test[result.mus.index(mu)], result.test[0])
+    return _pair(result, mu, result.test[result.mus.index(mu)])
+
+
+def nested_pair(result: Compared) -> Pair | None:
+    """Compare the strengths that each split picks on its own validation nodes with the plain model."""
+    val, test, sign = result.val, result.test, result.judging.sign
+    other = np.full(test.shape[1:], np.nan)
+    for split in range(test.shape[1]):
+        mine = slice(split, split + 1)
+        failed = np.isnan(val[:, mine]) & result.finished
+        try:
+            other[split] = test[choose(Scores(sign * val[:, mine], test[:, mine], failed)), split]
+        except RuntimeError:
+            continue
+    return _pair(result, result.mu, other)
+
+
+def _pair(result: Compared, mu: float, runs: Runs) -> Pair | None:
+    other, plain = matched(runs, result.test[0])
     if not other.size:
         return None
-    count = len(other) if len(other) > 1 else other.size
-    return Pair(mu, summarize(plain), summarize(other), paired(other, plain), count)
+    count, sign = len(other) if len(other) > 1 else other.size, result.judging.sign
+    return Pair(mu, summarize(plain), summarize(other), paired(sign * other, sign * plain), count)
 
 
 def judge(result: Compared, scale: float = 100.0) -> Verdict:
@@ -74,11 +126,17 @@ def judge(result: Compared, scale: float = 100.0) -> Verdict:
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
     here = "on this graph" if result.finished else "on this graph so far"
     of = "" if result.finished else "of what is finished, "
-    compared = result.mu or best_above_zero(result)
-    found = None if compared is None else pair(result, compared)
+    compared, judging = result.mu or best_above_zero(result), result.judging
+    nested = judging.nested and bool(result.mu)
+    found = None if compared is None else nested_pair(result) if nested else pair(result, compared)
     if found is None:
         return Verdict("inconclusive", "Inconclusive: there is no pair of finished runs to compare.", None)
-    gives, apart = in_points(found, scale), found.difference
+    kind, sentence = _judged(result, found, title, in_points(found, scale, judging), here, of)
+    return Verdict(kind, sentence if judging.part == "test" else f"{sentence} {NO_TEST}", found)
+
+
+def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of: str) -> tuple[Kind, str]:
+    apart = found.difference
     if not result.mu:
         no_gain = apart.high <= 0 and smallest_p(found.units) <= SIGNIFICANCE
         sentence = (
@@ -88,29 +146,33 @@ def judge(result: Compared, scale: float = 100.0) -> Verdict:
         )
         if found.units > 1 and apart.low > 0:
             sentence += f" {NOT_BY_TEST}"
-        return Verdict("does not help" if no_gain else "not chosen", sentence, found)
+        return "does not help" if no_gain else "not chosen", sentence
     if apart.verdict == "better":
-        return Verdict("helps", f"{title} helps {here}: {gives}.", found)
+        return "helps", f"{title} helps {here}: {gives}."
     if apart.verdict == "worse":
-        sentence = f"{title} harms {here}: {of}mu = {found.mu:g} did best on validation, but gives {gives}."
-        return Verdict("harms", sentence, found)
+        best = "mu picked in each fold" if result.judging.nested else f"mu = {found.mu:g}"
+        return "harms", f"{title} harms {here}: {of}{best} did best on validation, but gives {gives}."
     p = f", p = {apart.p_value:.2g}" if found.units > 1 else ""
-    return Verdict("inconclusive", f"Inconclusive {here}: {title} gives {gives}{p}.", found)
+    return "inconclusive", f"Inconclusive {here}: {title} gives {gives}{p}."
 
 
-def in_points(found: Pair, scale: float = 100.0) -> str:
+def in_points(found: Pair, scale: float = 100.0, judging: Judging = JUDGING) -> str:
     """The difference with its interval, which one pair of runs does not have."""
     apart = found.difference
-    mean, low, high = (points(scale * share / 100) for share in (apart.mean, apart.low, apart.high))
-    gain = f"{mean} points of test accuracy"
+    if judging.fraction:
+        mean, low, high = (points(scale * share / 100) for share in (apart.mean, apart.low, apart.high))
+        gain = f"{mean} points of {judging.what}"
+    else:
+        mean, low, high = (signed(value) for value in (apart.mean, apart.low, apart.high))
+        gain = f"a gain of {mean} in {judging.what}{' (lower is better)' if judging.sign < 0 else ''}"
     if found.units == 1:
         return f"{gain} in one pair of runs, too few for an interval"
     return f"{gain} (95 % interval {low} to {high})"
 
 
 def best_above_zero(result: Compared) -> float | None:
-    """The strength above 0 with the best validation accuracy; None if no strength can be chosen."""
-    val = result.val[1:]
+    """The strength above 0 with the best score on validation; None if no strength can be chosen."""
+    val = result.judging.sign * result.val[1:]
     if not len(val):
         return None
     failed = np.isnan(val) & result.finished  # in a fit that was not interrupted, only failed runs are missing
@@ -118,6 +180,17 @@ def best_above_zero(result: Compared) -> float | None:
         return result.mus[1 + choose(Scores(val, result.test[1:], failed))]
     except RuntimeError:
         return None
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, to four digits after the point or three significant ones.
+
+    Example:
+        >>> signed(0.01234), signed(-12345.6)
+        ('+0.0123', '−1.23e+04')
+    """
+    shown = f"{value:+.4f}" if not math.isfinite(value) or abs(value) < 1000 else f"{value:+.3g}"
+    return shown.replace("-", "−")
 
 
 def points(share: float) -> str:

@@ -66,7 +66,7 @@ def explained(record: RunRecord, found: Numbers) -> str:
     if found.apart is None:
         return "There is no pair of finished runs, plain and regularized, to compare."
     apart = found.apart
-    gain = f"{number(apart.mean, sign=True)} points of test accuracy against the plain model"
+    gain = f"{number(apart.mean, sign=True)} points of {record.judging.what} against the plain model"
     if found.units > 1:
         gain += f", 95 % interval {number(apart.low, sign=True)} to {number(apart.high, sign=True)}"
     else:

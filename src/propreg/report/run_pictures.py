@@ -89,7 +89,7 @@ def _against_mu(record: RunRecord) -> Figure:
     drawn = (
         Series(
             CHOSEN,
-            "test accuracy",
+            record.judging.what,
             mus,
             _means(points),
             tuple(None if each is None else number(each.low) for each in banded),
@@ -97,13 +97,13 @@ def _against_mu(record: RunRecord) -> Figure:
             runs=runs,
             of=record.test[0].size,
         ),
-        Series("val", "validation accuracy", mus, _means(val[start:])),
+        Series("val", f"validation {record.judging.score}", mus, _means(val[start:])),
     )
     nothing = not above or all(each is None for each in (*test[1:], *val[1:]))
     panel = Panel(
         "",
         "strength μ",
-        "accuracy in %",
+        f"{record.judging.score} in %",
         drawn,
         tuple(levels),
         x_scale="log" if log else "linear",
@@ -112,7 +112,9 @@ def _against_mu(record: RunRecord) -> Figure:
         empty="no run with a strength above 0 is finished" if nothing else "",
     )
     where = "the plain model as horizontal lines" if log else "0 is the plain model"
-    about = f"Mean accuracy of all runs at each strength μ, {where}; the band is the 95 % interval of test accuracy."
+    judging = record.judging
+    band = f"the band is the 95 % interval of {judging.what}"
+    about = f"Mean {judging.score} of all runs at each strength μ, {where}; {band}."
     return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
 
 
@@ -140,7 +142,7 @@ def _differences(record: RunRecord, found: Numbers) -> Figure:
     nothing = mean.empty or not found.compared
     panel = Panel(
         "",
-        "points of test accuracy over the plain model",
+        f"points of {record.judging.what} over the plain model",
         "",
         (each, mean) if several else (mean,),
         (Level("plain", f"plain {model_title(record.model)}", 0.0, axis="x"),),
@@ -153,8 +155,10 @@ def _differences(record: RunRecord, found: Numbers) -> Figure:
 
 
 def _training(record: RunRecord) -> Figure:
-    panels = []
-    for name, axis in (("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")):
+    panels, shown = [], [("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")]
+    if record.judging.part != "test":
+        shown.pop()
+    for name, axis in shown:
         drawn = [
             _curve(key, label, run, name)
             for key, label, which in (
@@ -167,7 +171,7 @@ def _training(record: RunRecord) -> Figure:
         nothing = all(each.empty for each in drawn)
         panels.append(Panel("", "epoch", axis, tuple(drawn), empty="no training was recorded" if nothing else ""))
     about = "A few trainings, epoch by epoch, without and with the regularizer, on the same splits and seeds."
-    return _figure("training", _title(record, "Training"), about, tuple(panels), columns=3)
+    return _figure("training", _title(record, "Training"), about, tuple(panels), columns=len(panels))
 
 
 def _curve(key: str, label: str, run: History, name: str) -> Series:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import numpy as np
 
 from propreg.data.errors import DataError
-from propreg.fitting.verdict import Kind, Pair, Verdict, judge
+from propreg.fitting.verdict import JUDGING, Judging, Kind, Pair, Verdict, judge
 from propreg.report.text import clean, clip
 from propreg.statistics import Difference, Runs, Summary
 
@@ -57,6 +57,7 @@ class RunRecord:
     verdict: Verdict
     histories: dict[str, tuple[History, ...]]
     confusion: dict[str, tuple[tuple[int, ...], ...]] | None
+    judging: Judging = JUDGING
 
 
 def read_run(record: Mapping[str, Any]) -> RunRecord:
@@ -98,6 +99,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         verdict=Verdict("inconclusive", "", None),
         histories=_histories(_field(record, "histories")),
         confusion=_confusion(record.get("confusion"), len(classes)),
+        judging=_judging(record.get("judging", {})),
     )
     stored = record.get("verdict")
     return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus))
@@ -165,6 +167,14 @@ def _percent(value: Any, part: type) -> Any:
     numbers = {each.name: _number("verdict", value.get(each.name), -1e300) for each in fields(part)}
     shares = {name: n if name in ("p_value", "won") else 100 * n for name, n in numbers.items()}
     return part(**shares if part is Difference else shares | {"runs": int(numbers["runs"])})
+
+
+def _judging(value: Any) -> Judging:
+    """What the numbers are; of records of older versions test accuracy."""
+    if not isinstance(value, Mapping) or value.get("part", "test") not in ("test", "validation"):
+        raise _wrong("judging", "name the score and its part, test or validation")
+    score = _text("judging", value.get("score", JUDGING.score))
+    return Judging(score, value.get("part", "test"), nested=value.get("nested") is True)
 
 
 def _graph(value: Any) -> dict[str, float | None]:

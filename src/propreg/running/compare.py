@@ -16,6 +16,7 @@ from propreg.engine.spec import Result
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.fit import fit
 from propreg.fitting.result import FitResult
+from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import Verdict, judge
 from propreg.running.plan import Plan
 from propreg.running.record import FORMAT, VERSION
@@ -54,6 +55,7 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resu
         method=plan.method,
         preset=plan.preset,
         scale=plan.scale,
+        metric=plan.metric,
         splits=plan.source.splits,
         seeds=plan.seeds,
         lr=plan.lr,
@@ -137,17 +139,20 @@ def make_record(
         "classes": list(graph.class_names) or [str(c) for c in range(graph.num_classes)],
         "notes": notes,
         "verdict": asdict(verdict),
+        "judging": asdict(result.judging),
         "histories": _histories(result),
         "confusion": _confusion(graph, result),
     }
 
 
 def to_csv(result: FitResult) -> str:
-    """One line per training, accuracies in per cent."""
+    """One line per training, scores in per cent."""
     lines = ["mu,split,seed,validation,test,best_epoch,epochs,failed_at"]
+    names = list(result.splits)
     for run in result.runs:
         r = run.replica
-        scores = "," if run.failed else f"{100 * run.val:.4f},{100 * run.test:.4f}"
+        place = result.mus.index(r.strength), names.index(r.split), r.seed
+        scores = "," if run.failed else f"{100 * result.val[place]:.4f},{100 * result.test[place]:.4f}"
         failed = "" if run.failed_at is None else run.failed_at
         lines.append(f"{r.strength:g},{r.split},{r.seed},{scores},{run.epoch},{run.epochs},{failed}")
     return "\n".join(lines) + "\n"
@@ -189,7 +194,7 @@ def _confusion(graph: Graph, result: FitResult) -> dict[str, Any] | None:
     both = (plain[..., 0] >= 0) & (chosen[..., 0] >= 0)
     if not both.any() or graph.num_classes > MOST_CLASSES:
         return None
-    tests = np.stack([split.test for split in result.splits.values()])
+    tests = np.stack([judgeable(split).test for split in result.splits.values()])
     return {name: _counts(graph, predicted, tests, both) for name, predicted in (("plain", plain), ("chosen", chosen))}
 
 

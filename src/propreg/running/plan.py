@@ -10,7 +10,7 @@ import numpy as np
 
 from propreg.data.benchmarks.catalog import NUM_SPLITS, MoleculeSet, find
 from propreg.data.benchmarks.load import load_node_graph
-from propreg.data.describe import one_way, unused_classes
+from propreg.data.describe import doubtful_labels, one_way, unused_classes
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph, Split
 from propreg.data.own.load import read_graph
@@ -68,6 +68,7 @@ class Plan:
     max_epochs: int
     device: str
     scale: Scale | Scaling = "auto"
+    metric: str = "accuracy"
 
     @property
     def runs(self) -> int:
@@ -86,6 +87,7 @@ def make_plan(
     max_epochs: int | None = None,
     device: str = "auto",
     scale: Scale | None = None,
+    metric: str = "accuracy",
 ) -> Plan:
     """Fill in defaults, and refuse what cannot be trained before anything is."""
     from propreg.devices import find_device
@@ -112,6 +114,7 @@ def make_plan(
         training["max_epochs"],
         str(find_device(device)),
         scale or source.scale,
+        metric,
     )
 
 
@@ -186,7 +189,11 @@ def load_own(
     graph = read_graph(path, directed=directed)
     need_classes(graph, str(path))
     name = graph.name or "graph"
-    doubts = ("" if directed else one_way(graph, "list both directions of each edge"), unused_classes(graph))
+    doubts = (
+        "" if directed else one_way(graph, "list both directions of each edge"),
+        unused_classes(graph),
+        doubtful_labels(graph),
+    )
     notes = [doubt for doubt in doubts if doubt]
     if graph.split is not None:
         asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}

@@ -13,6 +13,8 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 ``notes``      sentences to know; the first is the verdict
 ``verdict``    ``kind``, ``sentence``, ``pair``: the numbers of :class:`propreg.fitting.verdict.Pair`, or null; records
                of older versions have none
+``judging``    ``score`` and ``part``: what ``val`` and ``test`` hold, by default test accuracy; ``nested``: whether
+               each fold picked its own strength. See :class:`propreg.fitting.verdict.Judging`
 ``histories``  ``plain`` and ``chosen``: a few runs of the same splits, each ``epoch``, ``loss``, ``val``, ``test``
 ``confusion``  ``plain`` and ``chosen``: [class][predicted], test nodes of all runs that both have; or null
 =============  ========================================================================================================

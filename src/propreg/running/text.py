@@ -42,13 +42,14 @@ def table(comparison: Comparison) -> Iterator[str]:
     plan, result, pair = comparison.plan, comparison.result, comparison.verdict.pair
     if pair is None:
         return
+    judging = result.judging
     apart, what = pair.difference, "split" if len(result.splits) > 1 else "seed"
     interval = f"{points(apart.low)} to {points(apart.high)}" if pair.units > 1 else "–"
     yield from _columns(
         [
-            ("", "test accuracy", "95 % interval", "runs"),
+            ("", judging.what, "95 % interval", "runs"),
             (_title(plan), *_cells(pair.plain)),
-            (_title(plan, pair.mu), *_cells(pair.other)),
+            (_title(plan, pair.mu, nested=judging.nested), *_cells(pair.other)),
             ("difference", f"{points(apart.mean)} points", interval, ""),
         ]
     )
@@ -109,10 +110,11 @@ def to_resume() -> Iterator[str]:
     yield from wrapped("The finished trainings are kept: the same command with --resume goes on from there.")
 
 
-def _title(plan: Plan, mu: float = 0.0) -> str:
+def _title(plan: Plan, mu: float = 0.0, *, nested: bool = False) -> str:
     """The name of a row, for example ``GCN + P-reg, mu = 0.5``."""
     plain = MODELS[plan.model].title
-    return f"{plain} + {REGULARIZERS[plan.method].title}, mu = {mu:g}" if mu else f"{plain}, plain"
+    strength = "mu per fold" if nested else f"mu = {mu:g}"
+    return f"{plain} + {REGULARIZERS[plan.method].title}, {strength}" if mu else f"{plain}, plain"
 
 
 def _cells(summary: Summary) -> tuple[str, str, str]:

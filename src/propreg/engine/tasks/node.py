@@ -51,13 +51,27 @@ class Targets:
 
 
 class Problem:
-    """Everything about the graph that does not depend on a replica, made once per batch and device."""
+    """Everything about the graph that does not depend on a replica, made once per batch and device.
+
+    Args:
+        graph: The graph.
+        splits: Its splits by name.
+        device: Where it is trained on.
+        dtype: The type of features and weights.
+        balanced: Whether each class of a split's training nodes has the same weight in the loss; else each node has.
+    """
 
     def __init__(
-        self, graph: Graph, splits: Mapping[str, Split], device: torch.device | str, dtype: torch.dtype = torch.float32
+        self,
+        graph: Graph,
+        splits: Mapping[str, Split],
+        device: torch.device | str,
+        dtype: torch.dtype = torch.float32,
+        *,
+        balanced: bool = False,
     ) -> None:
         check_graph(graph, splits)
-        self.graph, self.splits, self.dtype = graph, splits, dtype
+        self.graph, self.splits, self.dtype, self.balanced = graph, splits, dtype, balanced
         self.device = device = find_device(device, auto=False)
         self.digest = graph_digest(graph)
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
@@ -90,6 +104,8 @@ class Problem:
         """The training nodes of each replica, rows of unequal length filled up with weight 0."""
         rows = [np.flatnonzero(self.splits[r.split].train) for r in replicas]
         nodes, weights = _padded(rows)
+        if self.balanced:
+            _balance(weights, rows, self.graph.y)
         index = torch.from_numpy(nodes).to(self.device)
         classes = self.y[index].clamp(min=0)  # what fills up a row is node 0, which may have no class
         return Targets(index, classes, torch.from_numpy(weights).to(self.device, self.dtype))
@@ -147,6 +163,13 @@ def graph_digest(graph: Graph) -> str:
         sha.update(str((array.dtype.str, array.shape)).encode())
         sha.update(np.ascontiguousarray(array).data)
     return sha.hexdigest()
+
+
+def _balance(weights: np.ndarray, rows: list[np.ndarray], y: np.ndarray) -> None:
+    """Give each class of a row the same sum of weights, in place."""
+    for i, row in enumerate(rows):
+        _, place, counts = np.unique(y[row], return_inverse=True, return_counts=True)
+        weights[i, : len(row)] = 1.0 / (len(counts) * counts[place])
 
 
 def _padded(rows: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

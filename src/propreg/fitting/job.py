@@ -1,0 +1,158 @@
+"""The result of a fit from its runs: scores, the chosen strength, the trained module, predictions."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from propreg.data.graph import Graph, Split
+from propreg.data.scaling import Scaling
+from propreg.engine import Model, Problem, Result
+from propreg.engine.models.network import no_dropout
+from propreg.engine.models.user_module import OwnNetwork
+from propreg.fitting.explain import facts_of
+from propreg.fitting.kept import KeptRuns
+from propreg.fitting.preprocessing import take_raw_features
+from propreg.fitting.pyg_modules import as_module
+from propreg.fitting.result import FitResult
+from propreg.fitting.scoring import ACCURACY, Score
+from propreg.fitting.selection import Scores, choose
+from propreg.fitting.verdict import Judging
+
+Logits = Callable[[Result], Tensor]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was trained: with the runs' results, it makes the result of the fit."""
+
+    graph: Graph
+    scaling: Scaling
+    problem: Problem
+    spec: Model
+    network: OwnNetwork | None
+    method: str
+    preset: str
+    mus: tuple[float, ...]
+    parts: Mapping[str, Split]
+    order: Sequence[tuple[int, int, int]]
+    rate: float
+    kept: KeptRuns | None
+    score: Score = ACCURACY
+    nested: bool = False
+
+    def trained(self, train: Callable[[dict[int, Result]], bool], errors: Sequence[Exception]) -> FitResult:
+        """The result of a training.
+
+        Args:
+            train: Puts results by number into a dict, and returns whether all finished.
+            errors: Exceptions that it recorded.
+        """
+        found: dict[int, Result] = {}
+        try:
+            finished = train(found)
+        except Exception as error:
+            some = any(not run.failed for run in found.values())
+            with suppress(TypeError):  # an exception without attributes
+                vars(error)["partial_result"] = self.result(found, finished=False) if some else None
+            raise
+        if errors and finished and all(run.failed for run in found.values()):
+            raise errors[0]
+        return self.result(found, finished=finished)
+
+    def result(self, found: Mapping[int, Result], *, finished: bool) -> FitResult:
+        """The result of finished runs, by number."""
+        if self.network is not None:
+            self.network.check_inputs()
+        shape = len(self.mus), len(self.parts), 1 + max(seed for _, _, seed in self.order)
+        by_place = {self.order[number]: result for number, result in found.items()}
+        results = [by_place.get((m, s, n)) for m, s, n in np.ndindex(shape)]
+        logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
+        scores = Scores.of(results, shape)
+        if self.score != ACCURACY:
+            scores = self._scored(results, scores, logits)
+        best = _best(scores, self.score.sign, finished=finished)
+        each = shape[1] * shape[2]
+        of_plain, of_best = results[:each], results[best * each : (best + 1) * each]
+        sizes = self.problem.sizes.features, self.problem.sizes.classes
+        no_test = not any(split.test.any() for split in self.parts.values())
+        part, score = "validation" if no_test else "test", self.score
+        classes = {
+            mu: _predicted(logits, runs, shape[1:], self.graph.num_nodes)
+            for mu, runs in ((self.mus[0], of_plain), (self.mus[best], of_best))
+        }
+        result = FitResult(
+            self.mus[best],
+            self.mus,
+            scores.val,
+            scores.test,
+            nn.Identity(),
+            tuple(r for r in results if r is not None),
+            None if self.network is not None else self.spec,
+            finished,
+            self.method,
+            self.preset,
+            self.parts,
+            classes,
+            self.rate,
+            facts_of(self.graph, self.parts),
+            sizes,
+            None if self.kept is None else self.kept.folder,
+            self.scaling,
+            self.graph,
+            Judging(score.title, part, score.sign, score.fraction, self.nested),
+        )
+        return replace(result, model=self.module(result.best_run))
+
+    def module(self, run: Result) -> nn.Module:
+        """The trained module of a run; it takes the features as the graph has them."""
+        if self.network is not None:
+            return take_raw_features(self.network.module(run.weights, run.replica.seed), self.scaling)
+        sizes, weighted = (self.problem.sizes.features, self.problem.sizes.classes), self.graph.edge_weight is not None
+        return as_module(self.spec, run.weights, sizes, self.rate, weighted=weighted, scaling=self.scaling)
+
+    def _scored(self, results: Sequence[Result | None], scores: Scores, logits: Logits) -> Scores:
+        """The scores by another metric than accuracy, of each run's reported weights."""
+        val, test = np.full_like(scores.val, np.nan), np.full_like(scores.test, np.nan)
+        for place, run in enumerate(results):
+            if run is not None and not run.failed:
+                p, split = logits(run).softmax(-1).cpu().numpy(), self.problem.splits[run.replica.split]
+                for found, nodes in ((val, split.val), (test, split.test)):
+                    found.flat[place] = float(self.score.compute(self.graph.y[nodes], p[nodes]))
+        return replace(scores, val=val, test=test)
+
+
+def _best(scores: Scores, sign: int, *, finished: bool) -> int:
+    try:
+        return choose(replace(scores, val=sign * scores.val))
+    except RuntimeError:
+        if not finished:
+            raise KeyboardInterrupt from None  # interrupted before there was anything to return
+        raise
+
+
+def _logits_of(problem: Problem, spec: Model) -> Callable[[Result], Tensor]:
+    """The function that computes the logits [N, C] of a run of a built-in model."""
+    network = problem.network(spec)
+
+    @torch.no_grad()
+    def logits(result: Result) -> Tensor:
+        p = {name: w.to(problem.device).unsqueeze(0) for name, w in result.weights.items()}
+        return network.finish(p, network.begin(p), no_dropout)[0]
+
+    return logits
+
+
+def _predicted(
+    logits: Callable[[Result], Tensor], results: Sequence[Result | None], shape: tuple[int, int], nodes: int
+) -> NDArray[np.int64]:
+    """The class of every node by each run's reported weights [splits, seeds, nodes]; −1 if the run has none."""
+    found = np.full((len(results), nodes), -1, np.int64)
+    for place, result in enumerate(results):
+        if result is not None and not result.failed:
+            found[place] = logits(result).argmax(-1).cpu().numpy()
+    return found.reshape(*shape, nodes)

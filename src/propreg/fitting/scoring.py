@@ -1,0 +1,149 @@
+"""Scores of predicted probabilities: what strengths are chosen and compared by."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from propreg import _choices
+from propreg.data.graph import Graph, Split
+
+Labels: TypeAlias = NDArray[np.int64]
+Probabilities: TypeAlias = NDArray[np.floating[Any]]
+Direction: TypeAlias = Literal["higher", "lower"]
+Compute: TypeAlias = Callable[[Labels, Probabilities], float]
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number for the predictions of one run on a part of its split.
+
+    Args:
+        name: What options call it.
+        title: What people call it.
+        compute: The score of true classes [nodes] and probabilities [nodes, classes].
+        direction: Whether ``"higher"`` or ``"lower"`` is better.
+        fraction: Whether it lies between 0 and 1 and is shown in per cent.
+    """
+
+    name: str
+    title: str
+    compute: Compute
+    direction: Direction = "higher"
+    fraction: bool = True
+
+    @property
+    def sign(self) -> int:
+        """1 if higher is better, else −1."""
+        return 1 if self.direction == "higher" else -1
+
+
+def accuracy(y: Labels, p: Probabilities) -> float:
+    """The share of nodes whose class is predicted."""
+    return float((p.argmax(axis=1) == y).mean())
+
+
+def balanced_accuracy(y: Labels, p: Probabilities) -> float:
+    """The mean over the classes that occur of the share of their nodes that is predicted."""
+    right = p.argmax(axis=1) == y
+    return float(np.mean([right[y == c].mean() for c in np.unique(y)]))
+
+
+def macro_f1(y: Labels, p: Probabilities) -> float:
+    """The mean F1 of the classes that occur or are predicted."""
+    found = p.argmax(axis=1)
+    classes = np.union1d(y, found)
+    return float(
+        np.mean([2 * ((y == c) & (found == c)).sum() / ((y == c).sum() + (found == c).sum()) for c in classes])
+    )
+
+
+def roc_auc(y: Labels, p: Probabilities) -> float:
+    """The area under the ROC curve: of class 1 where there are two, else the mean of each class against the rest.
+
+    Example:
+        >>> roc_auc(np.array([0, 0, 1, 1]), np.array([[0.9, 0.1], [0.6, 0.4], [0.65, 0.35], [0.2, 0.8]]))
+        0.75
+    """
+    return _one_against_rest(y, p, _auc)
+
+
+def average_precision(y: Labels, p: Probabilities) -> float:
+    """The mean precision at each node of a class, by falling probability; classes as in :func:`roc_auc`."""
+    return _one_against_rest(y, p, _precision)
+
+
+def log_loss(y: Labels, p: Probabilities) -> float:
+    """The mean negative logarithm of the true class's probability."""
+    picked = p[np.arange(len(y)), y].astype(np.float64)
+    return float(-np.log(np.maximum(picked, np.finfo(np.float32).tiny)).mean())
+
+
+def check_score(score: Score, graph: Graph, parts: Mapping[str, Split]) -> None:
+    """Try a score on the first split before hours are spent on training: it must return a number."""
+    split = next(iter(parts.values()))
+    y = graph.y[split.val]
+    value = score.compute(y, np.full((len(y), graph.num_classes), 1 / graph.num_classes, np.float32))
+    if isinstance(value, bool | np.bool_) or not np.isscalar(value) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"metric must return a number of (y, probabilities), but {score.title} returned {value!r:.60}.")
+
+
+def _one_against_rest(
+    y: Labels, p: Probabilities, of_one: Callable[[NDArray[np.bool_], Probabilities], float]
+) -> float:
+    classes = [1] if p.shape[1] == 2 else range(p.shape[1])
+    found = [of_one(y == c, p[:, c]) for c in classes if 0 < (y == c).sum() < len(y)]
+    return float(np.mean(found)) if found else float("nan")
+
+
+def _auc(positive: NDArray[np.bool_], p: Probabilities) -> float:
+    """The share of pairs of a positive and a negative node in the right order, ties counting half."""
+    values, place, count = np.unique(p, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(count) - (count - 1) / 2)[place]
+    positives = int(positive.sum())
+    above = rank[positive].sum() - positives * (positives + 1) / 2
+    return float(above / (positives * (len(values[place]) - positives)))
+
+
+def _precision(positive: NDArray[np.bool_], p: Probabilities) -> float:
+    order = np.argsort(-p, kind="stable")
+    hits, sorted_p = np.cumsum(positive[order]), p[order]
+    ends = np.append(np.flatnonzero(np.diff(sorted_p)), len(p) - 1)  # nodes of equal probability come together
+    gained = np.diff(hits[ends], prepend=0)
+    return float((gained * hits[ends] / (ends + 1)).sum() / positive.sum())
+
+
+SCORES = {
+    score.name: score
+    for score in (
+        Score("accuracy", "accuracy", accuracy),
+        Score("balanced_accuracy", "balanced accuracy", balanced_accuracy),
+        Score("macro_f1", "macro-F1", macro_f1),
+        Score("roc_auc", "ROC-AUC", roc_auc),
+        Score("average_precision", "average precision", average_precision),
+        Score("log_loss", "log loss", log_loss, "lower", fraction=False),
+    )
+}
+ACCURACY = SCORES["accuracy"]
+
+
+def score_of(metric: "str | Score | Compute | tuple[Compute, Direction]") -> Score:
+    """The score of a name, or of a function ``(y, probabilities) -> number``, alone or with its direction.
+
+    Example:
+        >>> score_of("macro_f1").title, score_of((lambda y, p: 1.0, "lower")).direction
+        ('macro-F1', 'lower')
+    """
+    if isinstance(metric, Score):
+        return metric
+    direction: Any = "higher"
+    if isinstance(metric, tuple) and len(metric) == 2 and callable(metric[0]):
+        metric, direction = metric
+        _choices.one_of("the direction of metric", direction, ("higher", "lower"))
+    if not isinstance(metric, str) and callable(metric):
+        name = getattr(metric, "__name__", type(metric).__name__)
+        return Score(name, name.strip("<>"), metric, direction, fraction=False)
+    _choices.one_of("metric", metric, SCORES, " or a function (y, probabilities) -> number")
+    return SCORES[str(metric)]
