@@ -1,6 +1,7 @@
 """Frozen dataclasses as canonical JSON and back, and files that are written whole or not at all."""
 
 import json
+import math
 import os
 import secrets
 from collections.abc import Hashable, Iterator
@@ -25,6 +26,37 @@ def canonical(value: object) -> str:
         '{"a":[0.15,null],"b":1}'
     """
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def parse(text: str | bytes) -> Any:
+    """JSON in which every number is one that every program holds: no NaN, no infinity, no whole number beyond 2⁵³.
+
+    Raises:
+        ValueError: If it is not JSON, or has another number.
+        RecursionError: If it nests too deep.
+
+    Example:
+        >>> parse('{"a": [1, 0.5]}')
+        {'a': [1, 0.5]}
+        >>> parse("1e999")
+        Traceback (most recent call last):
+        ...
+        ValueError: a number is far too large
+    """
+    return json.loads(text, parse_int=_whole, parse_float=_real, parse_constant=_real)
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > 20 or abs(int(digits)) > LARGEST:
+        raise ValueError("a number is far too large")
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("a number is far too large")
+    return value
 
 
 def to_json(value: Any) -> dict[str, Any]:

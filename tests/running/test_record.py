@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -129,6 +130,9 @@ def test_an_interrupted_run_has_holes(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"format": "other"}', "is not a record of a run"),
         ('{"format": "propreg run", "version": 2}', "has version 2, not 1: update propreg"),
         ('{"format": "propreg run"}', "has version None"),
+        ('{"format": "propreg run", "version": 1, "seconds": 1e999}', "holds a number that is far too large"),
+        (f'{{"format": "propreg run", "version": 1, "seconds": {10**400}}}', "holds a number that is far too large"),
+        ('{"format": "propreg run", "version": 1, "seconds": NaN}', "holds a number that is far too large"),
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path: Path, content: str, says: str) -> None:
@@ -136,8 +140,15 @@ def test_what_is_no_record_is_refused(tmp_path: Path, content: str, says: str) -
     path.write_text(content)
     with pytest.raises(DataError, match=says):
         read_record(path)
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(DataError, match="there is no such file"):
         read_record(tmp_path / "nothing.json")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    with pytest.raises(DataError, match="is not an ordinary file"):
+        read_record(tmp_path / "run.json")
 
 
 def test_reading_a_record_imports_neither_torch_nor_numpy() -> None:

@@ -20,11 +20,13 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 =============  ========================================================================================================
 """
 
-import json
 import os
+from pathlib import Path
 from typing import Any
 
 from propreg.data.errors import DataError
+from propreg.data.formats.files import read_bytes
+from propreg.jsonio import parse
 
 FORMAT, VERSION = "propreg run", 1
 MAX_BYTES = 64 << 20
@@ -37,16 +39,12 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
         DataError: If there is none, it is damaged, no record of a run, or of a newer propreg.
     """
     try:
-        if os.path.getsize(path) > MAX_BYTES:
-            raise DataError(f"{path}: has more than {MAX_BYTES} bytes and is not a record of a run.")
-        with open(path, encoding="utf-8") as file:
-            record = json.load(file)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        record = parse(read_bytes(Path(path), MAX_BYTES))
     except (ValueError, RecursionError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{path}: is not valid JSON: run propreg run again.") from error
+        why = "holds a number that is far too large" if "too large" in str(error) else "is not valid JSON"
+        raise DataError(f"{path}: {why}: run propreg run again.") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DataError(f"{path}: is not a record of a run: give the folder that propreg run wrote.")
     if record.get("version") != VERSION:

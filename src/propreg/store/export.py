@@ -24,7 +24,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from propreg.jsonio import atomic_write
+from propreg.data.formats.files import read_bytes
+from propreg.jsonio import atomic_write, parse
 from propreg.store.errors import StudyError
 from propreg.store.rows import DIGEST, WIDTHS, Row, implausible, row_digests
 from propreg.store.run import RunId
@@ -36,6 +37,8 @@ ENDS = (".jsonl.gz", ".jsonl")
 BESIDE = ".provenance.json"
 MOST_BYTES = 1 << 30
 """A hundred times the study's record; a small compressed file can become larger than memory."""
+MOST_NOTES = 64 << 20
+"""Of the file beside an export, of which the study's has 20 kB."""
 _HEAD = json.dumps({"format": FORMAT}, separators=(",", ":"))[:-1].encode()
 """How every export begins, of whatever version."""
 _CELL, _RUNS, _DIGESTS = '{"cell":', ',"runs":', ',"digests":"'
@@ -294,10 +297,8 @@ def sidecar(path: Path) -> Path:
 def read_sidecar(path: Path) -> list[dict[str, Any]]:
     """The notes of who trained the runs of an export; none if they cannot be read: runs are worth having without."""
     try:
-        if not sidecar(path).is_file():
-            return []
-        found = json.loads(sidecar(path).read_text())
-    except (OSError, ValueError, RecursionError):
+        found = parse(read_bytes(sidecar(path), MOST_NOTES))
+    except (ValueError, RecursionError):
         return []
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

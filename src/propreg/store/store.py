@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from propreg.jsonio import parse
 from propreg.store.errors import StudyError, check_one
 from propreg.store.locks import Worker
 from propreg.store.reports import ACCURACY, merge_reports
@@ -425,7 +426,7 @@ class Store:
                 "SELECT id, info, count(key) FROM sessions LEFT JOIN runs ON session = id GROUP BY id ORDER BY id"
             ).fetchall()
         try:
-            return {number: json.loads(info) | {"runs": runs} for number, info, runs in rows}
+            return {number: parse(info) | {"runs": runs} for number, info, runs in rows}
         except (ValueError, TypeError, RecursionError):
             why = sqlite3.DatabaseError("malformed note of a session")
             raise StudyError(store_sentence(self.path, why, BUSY_SECONDS)) from None

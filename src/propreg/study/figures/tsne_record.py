@@ -15,7 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from propreg.jsonio import atomic_write
+from propreg.data.errors import DataError
+from propreg.data.formats.files import read_bytes
+from propreg.jsonio import atomic_write, parse
 from propreg.statistics import Runs
 from propreg.store.errors import StudyError
 
@@ -134,7 +136,7 @@ def read_tsne(path: Path) -> TsneRecord:
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path, LIMIT)
         if raw[:2] == b"\x1f\x8b":
             unpack = zlib.decompressobj(wbits=31)
             raw = unpack.decompress(raw, LIMIT)
@@ -142,10 +144,13 @@ def _parsed(path: Path) -> dict[str, Any]:
                 raise StudyError(f"{path} unpacks to more than {LIMIT // 1_000_000} MB, which no t-SNE record does.")
             if not unpack.eof:
                 raise _damaged(path, "it is truncated")
-        value = json.loads(raw)
-    except OSError as error:
-        raise StudyError(f"{path} cannot be read as a t-SNE record ({error.strerror or error}).") from error
-    except (zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        value = parse(raw)
+    except StudyError:
+        raise
+    except DataError as error:
+        why = str(error).removeprefix(f"{path}: ").rstrip(".")
+        raise StudyError(f"{path} cannot be read as a t-SNE record ({why}).") from error
+    except (zlib.error, ValueError, RecursionError) as error:
         raise _damaged(path, error) from error
     if not isinstance(value, dict) or value.get("format") != FORMAT:
         raise StudyError(f"{path} is not a t-SNE record: propreg tsne -o {path.name} makes one.")
