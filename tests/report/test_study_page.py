@@ -17,7 +17,7 @@ from propreg.report.wide import widen
 from propreg.store.export import write_export
 from propreg.store.results import Results
 from propreg.store.run import Run
-from propreg.study.spec.experiment import experiment_names, load_experiment, study_names
+from propreg.study.spec.experiment import BESIDE, experiment_names, load_experiment, study_names
 from propreg.study.tables.rows import table_rows
 from report.reading import Reading, read
 from report.samples import HOSTILE, made_up, study_lines
@@ -38,10 +38,10 @@ def packed_data(page: Reading) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(runs.text)))
 
 
-def test_all_experiments_but_the_smoke_test_are_there(page: Reading) -> None:
+def test_all_experiments_of_the_study_are_there(page: Reading) -> None:
     sections = {each.attributes.get("id") for each in page.all("section")}
-    assert sections >= set(experiment_names()) - {"digits-smoke"}
-    assert "digits-smoke" not in sections
+    assert sections >= set(study_names()) == set(experiment_names()) - set(BESIDE)
+    assert not sections & set(BESIDE)
     assert {"table1", "fig-mask"} <= set(study_names())
 
 

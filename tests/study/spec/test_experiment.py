@@ -27,6 +27,7 @@ RUNS = {
     "fig-tsne": 50,
     "ablation": 30_125,
     "digits-smoke": 200,
+    "table2": 1_890,
     "table3": 2_040,
 }
 RECORD = Path(__file__).parents[3] / "results"
@@ -86,6 +87,19 @@ def test_masks_take_the_strengths_that_table1_picks() -> None:
 def test_the_public_split_takes_pygs_labels() -> None:
     cells = [cell for line in load_experiment("table-standard-gcn-gat").lines for cell in line.cells]
     assert {(cell.labels, cell.split_kind) for cell in cells} == {("pyg", "public")}
+
+
+def test_table2_has_a_common_rule_beside_each_model_s_own() -> None:
+    lines = load_experiment("table2").lines
+    assert {line.cells[0].protocol.rule for line in lines} == {"latest_best"}
+    own = {line.model: line.rules for line in lines}
+    assert own["grand"] == ("loss_or_accuracy",)
+    assert own["gcnii"] == ("val_loss",)
+    assert {(line.cells[0].split_kind, line.splits, len(line.seeds)) for line in lines} == {("public", (0,), 10)}
+    grand = {line.dataset: line.cells[0] for line in lines if line.model == "grand"}
+    assert (grand["pubmed"].lr, grand["pubmed"].dropout, grand["pubmed"].patience) == (0.2, 0.8, 100)
+    assert {cell.protocol.max_epochs for cell in grand.values()} == {2500}
+    assert not next(line for line in lines if line.model == "tuned-gcn").cells[0].normalize
 
 
 def test_plain_runs_are_shared_between_experiments() -> None:
