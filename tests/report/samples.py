@@ -121,6 +121,20 @@ def run_record(**changes: Any) -> dict[str, Any]:
         "notes": ["P-reg helps on this graph: it does.", "Few validation nodes."],
         "histories": {"plain": [curve], "chosen": [curve, curve]},
         "confusion": {"plain": [[9, 1, 0], [2, 8, 0], [0, 3, 7]], "chosen": [[10, 0, 0], [1, 9, 0], [0, 1, 9]]},
+        "agreement": {"labels": 0.81, "plain": 0.77, "chosen": 0.84},
+        "map": {
+            "split": "1",
+            "node": ["n1", "n2", "n3", "n4", "n5"],
+            "x": [0.0, 1.0, 2.0, -1.0, 0.5],
+            "y": [0.0, 1.0, -2.0, 0.3, 0.4],
+            "state": [0, 1, 2, 3, 0],
+            "label": [0, 1, 2, 0, 1],
+            "plain": [0, 0, 2, 1, 1],
+            "chosen": [0, 1, 1, 1, 1],
+        },
+        "settings": {"lr": 0.01, "weight_decay": 5e-4, "patience": 100, "max_epochs": 1000, "scale": "rows"},
+        "date": "2026-01-31",
+        "versions": {"python": "3.12.1", "torch": "2.13.0"},
     }
     return record | changes
 
@@ -136,4 +150,8 @@ def hostile_record(text: str) -> dict[str, Any]:
         splits=[text, text + "1", text + "2"],
         classes=[text, text, text],
         notes=[text, text],
+        map={name: [text] * 5 if name == "node" else part for name, part in run_record()["map"].items()},
+        settings={text: text},
+        date=text or "x",
+        versions={text: text},
     )

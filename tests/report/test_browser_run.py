@@ -1,7 +1,9 @@
 """A run's page in a browser, with calm names and with hostile ones."""
 
+import csv
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from playwright.sync_api import expect
@@ -29,7 +31,7 @@ def watched(started: Started, file: Path) -> Iterator[Watched]:
 def test_axe_finds_nothing(started: Started, file: Path, size: tuple[int, int], scheme: Scheme) -> None:
     with looking(started, file, size, scheme) as watched:
         scroll_through(watched.page)
-        assert watched.page.locator(".plot svg").count() == 5
+        assert watched.page.locator(".plot svg").count() == 8
         assert watched.page.evaluate("document.documentElement.scrollWidth") == size[0]
         assert watched.axe() == []
 
@@ -76,6 +78,70 @@ def test_pictures_are_tables_too(watched: Watched) -> None:
     expect(page.locator("#strength details tbody tr")).to_have_count(8)  # four strengths, test and validation
 
 
+def test_a_point_says_what_other_lines_have_there(watched: Watched) -> None:
+    page = watched.page
+    page.locator("#strength .plot").scroll_into_view_if_needed()
+    page.locator("#strength .plot").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#strength .readout")).to_contain_text("test accuracy")
+    expect(page.locator("#strength .readout")).to_contain_text("validation accuracy: 82.10")
+    assert page.locator("#strength .crosshair").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("#strength .crosshair").count() == 0
+
+
+def test_a_dot_of_the_map_says_what_became_of_its_node(watched: Watched) -> None:
+    page = watched.page
+    page.locator("#nodes .charts").scroll_into_view_if_needed()
+    page.locator("#nodes .plot").focus()
+    page.keyboard.press("ArrowDown")
+    said = set()
+    for _ in range(4):
+        said.add(page.locator("#nodes .readout").inner_text())
+        page.keyboard.press("ArrowDown")
+    assert "fixed: right with the regularizer only (1), n2: dogs; plain cats, regularized dogs" in said
+    expect(page.locator("#nodes .legend button")).to_have_count(4)
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG", "CSV"])
+def test_pictures_are_saved_as_files(watched: Watched, kind: str) -> None:
+    page = watched.page
+    page.locator("#strength .takeaway").scroll_into_view_if_needed()
+    with page.expect_download() as started:
+        page.locator("#strength .takeaway").get_by_role("button", name=kind).click()
+    assert started.value.suggested_filename == f"accuracy-against-mu.{kind.lower()}"
+    content = started.value.path().read_bytes()
+    if kind == "SVG":
+        root = ElementTree.fromstring(content)
+        strokes = {each.get("style", "") for each in root.iter() if each.tag.endswith("path")}
+        assert all("stroke: " in style and "fill: " in style for style in strokes), "there is no style sheet outside"
+        assert any("stroke: rgb" in style for style in strokes)
+    elif kind == "PNG":
+        assert content.startswith(b"\x89PNG")
+        assert len(content) > 5000
+    else:
+        rows = list(csv.DictReader(content.decode().splitlines()))
+        assert [row["x"] for row in rows if row["series"] == "test accuracy"] == ["0", "0.1", "0.5", "1"]
+        assert float(next(row["y"] for row in rows if row["x"] == "0.5")) == pytest.approx(85.1)
+
+
+def test_a_recipe_is_copied_whole(watched: Watched) -> None:
+    page = watched.page
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    block = page.locator("#recipe .copy-frame").last
+    block.scroll_into_view_if_needed()
+    block.get_by_role("button", name="Copy").click()
+    expect(block.get_by_role("button")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()") == block.locator("pre").inner_text()
+
+
+def test_a_section_has_an_address(watched: Watched) -> None:
+    link = watched.page.get_by_role("link", name="Link to: Training curves")
+    link.focus()
+    watched.page.keyboard.press("Enter")
+    assert watched.page.url.endswith("#training")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [DESKTOP[0], PHONE[0]], ids=["desktop", "phone"])
 def test_hostile_names_stay_names(started: Started, tmp_path: Path, width: int) -> None:
@@ -84,9 +150,9 @@ def test_hostile_names_stay_names(started: Started, tmp_path: Path, width: int) 
         path.write_text(run_page(hostile_record(text)), encoding="utf-8")
         with looking(started, path, (width, 9000)) as watched:  # so high that every picture is drawn at once
             page = watched.page
-            page.locator("#training .plot svg").last.wait_for()
+            page.locator("#nodes .plot svg").last.wait_for()
             page.locator("#which-mu").select_option("0")
             page.locator("#splits details.numbers summary").click()
-            assert page.locator(".plot svg").count() == 5
+            assert page.locator(".plot svg").count() == 8
             assert page.locator("img, main script, textarea").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") == width, text[:40]

@@ -2,6 +2,9 @@
 
 from xml.etree import ElementTree
 
+import pytest
+from sklearn.metrics import f1_score, recall_score
+
 from propreg.report import run_figures
 from propreg.report.run_numbers import numbers_of
 from propreg.report.run_pictures import run_pictures
@@ -11,10 +14,12 @@ from propreg.study.figures.parts import number
 from report.samples import run_record
 
 
-def test_three_pictures_and_the_same_bytes_every_time() -> None:
+def test_five_pictures_and_the_same_bytes_every_time() -> None:
     first, second = run_figures(run_record()), run_figures(run_record())
     assert first == second
-    assert list(first) == ["accuracy-against-mu.svg", "paired-differences.svg", "training.svg"]
+    assert list(first) == [
+        f"{name}.svg" for name in ("accuracy-against-mu", "paired-differences", "training", "classes", "map")
+    ]
     for svg in first.values():
         assert str(ElementTree.fromstring(svg).tag).endswith("svg")
 
@@ -52,7 +57,7 @@ def test_one_run_has_no_band() -> None:
     curve = run_pictures(run, numbers_of(run))["accuracy-against-mu"].panels[0]
     assert (curve.series[0].y, curve.series[0].low, curve.series[0].high) == ((80.0, 90.0), (None, None), (None, None))
     assert curve.levels[0].low is None
-    assert len(run_figures(record)) == 3
+    assert len(run_figures(record)) == 5
 
 
 def test_one_split_is_shown_by_seed() -> None:
@@ -65,7 +70,7 @@ def test_one_split_is_shown_by_seed() -> None:
 
 def test_what_cannot_be_drawn_says_so() -> None:
     nothing = [[[None, None]] * 3] * 4
-    record = run_record(test=nothing, val=nothing, histories={"plain": [], "chosen": []})
+    record = run_record(test=nothing, val=nothing, histories={"plain": [], "chosen": []}, confusion=None, map=None)
     run = read_run(record)
     for figure in run_pictures(run, numbers_of(run)).values():
         assert all(panel.empty for panel in figure.panels)
@@ -79,3 +84,21 @@ def test_small_strengths_are_drawn_on_a_logarithmic_axis() -> None:
     assert panel.series[0].x == (1e-5, 1e-3, 1.0)
     across = {level.label: level.value for level in panel.levels if level.axis == "y"}
     assert across == {"plain, test": number(run.test[0].mean()), "plain, validation": number(run.val[0].mean())}
+
+
+def test_recall_and_f1_are_those_of_scikit_learn() -> None:
+    run = read_run(run_record())
+    recall, f1 = run_pictures(run, numbers_of(run))["classes"].panels
+    for i, name in enumerate(("plain", "chosen")):
+        table = run_record()["confusion"][name]
+        true = [a for a, row in enumerate(table) for n in row for _ in range(n)]
+        predicted = [b for row in table for b, n in enumerate(row) for _ in range(n)]
+        for panel, score in ((recall, recall_score), (f1, f1_score)):
+            assert panel.series[i].x == pytest.approx(100 * score(true, predicted, average=None))
+
+
+def test_the_map_has_a_dot_for_each_node() -> None:
+    run = read_run(run_record())
+    (panel,) = run_pictures(run, numbers_of(run))["map"].panels
+    assert {series.key: len(series.x) for series in panel.series} == {"both": 2, "neither": 1, "broken": 1, "fixed": 1}
+    assert panel.series[-1].notes == ("n2: dogs; plain cats, regularized dogs",)

@@ -5,16 +5,29 @@ from typing import Any
 import pytest
 
 from propreg.data.errors import DataError
+from propreg.report.run_html import run_page
 from propreg.report.run_record import read_run
 from report.samples import run_record
 
+NEWER = {"preset", "confusion", "agreement", "map", "settings", "date", "versions"}
+"""Records of older versions lack them."""
 
-@pytest.mark.parametrize("name", sorted(set(run_record()) - {"preset", "confusion"}))
+
+@pytest.mark.parametrize("name", sorted(set(run_record()) - NEWER))
 def test_a_missing_field_is_named(name: str) -> None:
     record = run_record()
     del record[name]
     with pytest.raises(DataError, match="version 1" if name in ("format", "version") else rf"record's {name} should"):
         read_run(record)
+
+
+def test_a_record_of_an_older_version_has_a_page() -> None:
+    old = {name: value for name, value in run_record().items() if name not in NEWER}
+    found = read_run(old)
+    assert (found.map, found.settings, found.date) == (None, {}, "")
+    page = run_page(old)
+    assert "on this graph" in page
+    assert "What it did to the nodes" not in page
 
 
 @pytest.mark.parametrize(
@@ -57,6 +70,19 @@ def test_a_missing_field_is_named(name: str) -> None:
         ("histories", {"plain": [{"loss": [1], "val": [1], "test": [1], "epoch": [None]}]}),
         ("confusion", {"plain": [[1]]}),
         ("confusion", {"plain": [[1]], "chosen": [[1]]}),
+        ("agreement", [1]),
+        ("agreement", {"plain": 1.5}),
+        ("map", [1]),
+        ("map", {"node": ["a"]}),
+        ("map", run_record()["map"] | {"x": [0.0]}),
+        ("map", run_record()["map"] | {"state": [0, 1, 2, 4, 0]}),
+        ("map", run_record()["map"] | {"label": [0, 1, 3, 0, 0]}),
+        ("map", run_record()["map"] | {"x": [0.0, 1.0, 2.0, 3.0, float("nan")]}),
+        ("map", run_record()["map"] | {"node": ["a"] * 10_001}),
+        ("settings", [1]),
+        ("settings", {str(i): i for i in range(51)}),
+        ("versions", "2.13"),
+        ("date", 3),
         ("confusion", [1]),
     ],
 )

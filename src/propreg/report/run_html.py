@@ -6,13 +6,26 @@ from typing import Any
 
 import numpy as np
 
+from propreg.data.benchmarks.catalog import NODE_SETS
 from propreg.names import dataset_title, method_title, model_title
 from propreg.report.page import render, script_json
+from propreg.report.recipe import call, command, latex, loop, next_steps
 from propreg.report.run_numbers import explained, headline, numbers_of
 from propreg.report.run_pictures import run_pictures
 from propreg.report.run_record import RunRecord, read_run
 
-SCRIPTS = ("dom.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "figures.js", "run.js")
+SCRIPTS = (
+    "dom.js",
+    "data.js",
+    "sort.js",
+    "axes.js",
+    "looks.js",
+    "marks.js",
+    "chart.js",
+    "figures.js",
+    "takeaway.js",
+    "run.js",
+)
 CLASSES = 40  # more make a table that nobody reads
 MISTAKES = 12
 FORMS = {"paper": "paper form", "reference": "official-code form"}
@@ -42,7 +55,7 @@ def run_page(record: Mapping[str, Any]) -> str:
     run = read_run(record)
     found = numbers_of(run)
     pictures = run_pictures(run, found)
-    listed = run.test.size <= LISTED
+    listed, benchmark = run.test.size <= LISTED, run.dataset in NODE_SETS
     return render(
         "run.html",
         SCRIPTS,
@@ -61,6 +74,16 @@ def run_page(record: Mapping[str, Any]) -> str:
             "pictures": pictures,
             "shares": _shares(run) if run.confusion and len(run.classes) <= CLASSES else None,
             "mistakes": _mistakes(run),
+            "classes": "classes" in pictures,
+            "nodes": run.map,
+            "agreement": _agreement(run),
+            "recipe": {
+                "In a terminal": command(run, benchmark),
+                "In Python": call(run, benchmark),
+                "In a loop of your own": loop(run) if run.mu and run.method == "preg" else "",
+                "As a table (LaTeX, booktabs)": latex(run, found),
+            },
+            "steps": next_steps(run, benchmark),
             "data": script_json(
                 {
                     "figures": {name: figure.as_dict() for name, figure in pictures.items()},
@@ -92,8 +115,19 @@ def _neighbors(run: RunRecord) -> str:
     return f"{same}: neighbors mostly differ, and pulling their predictions together may harm."
 
 
-def _shares(run: RunRecord) -> list[tuple[str, list[list[tuple[int, str]]]]]:
-    """Per table and class the counts with a tint by their share of the class."""
+def _agreement(run: RunRecord) -> str:
+    """What the regularizer did to the edges, in one sentence."""
+    labels, plain, chosen = (run.agreement[name] for name in ("labels", "plain", "chosen"))
+    if plain is None or chosen is None:
+        return ""
+    said = f"The plain model predicts the same class at both ends of {plain:.1%} of the edges"
+    if run.mu:
+        said += f", the regularized one of {chosen:.1%}"
+    return f"{said}; of the labels, {labels:.1%} agree." if labels is not None else f"{said}."
+
+
+def _shares(run: RunRecord) -> list[tuple[str, list[list[tuple[int, float, str]]]]]:
+    """Per table and class the counts, their share of the class in per cent, and a tint by it."""
     tables = []
     for which, title in (("plain", f"Plain {model_title(run.model)}"), ("chosen", f"With {method_title(run.method)}")):
         if which == "chosen" and not run.mu:
@@ -101,7 +135,9 @@ def _shares(run: RunRecord) -> list[tuple[str, list[list[tuple[int, str]]]]]:
         rows = []
         for true, counts in enumerate((run.confusion or {})[which]):
             total = sum(counts) or 1
-            rows.append([(count, _tint(count / total, true == place)) for place, count in enumerate(counts)])
+            shares = [count / total for count in counts]
+            tints = [_tint(share, true == place) for place, share in enumerate(shares)]
+            rows.append([(n, 100 * share, tint) for n, share, tint in zip(counts, shares, tints, strict=True)])
         tables.append((title, rows))
     return tables
 

@@ -1,15 +1,17 @@
 """The figures of a run as plain data, which the page and Matplotlib draw; no torch."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from propreg.names import dataset_title, method_title, model_title
 from propreg.report.run_numbers import Numbers, numbers_of, summary
-from propreg.report.run_record import History, RunRecord, read_run
+from propreg.report.run_record import History, NodeMap, RunRecord, read_run
 from propreg.report.text import clip, strength
 from propreg.statistics import Runs, Summary
 from propreg.study.figures.drawing.save import render
@@ -17,7 +19,15 @@ from propreg.study.figures.parts import Figure, Level, Panel, Series, Value, num
 
 CHOSEN = "preg-reference"
 """The key of the regularized model: P-reg's color in all figures."""
+STATES = {
+    "both": "right in both",
+    "fixed": "fixed: right with the regularizer only",
+    "broken": "broken: right without it only",
+    "neither": "wrong in both",
+}
+"""What became of a node, in the order of :data:`propreg.running.map.STATES`."""
 SPLITS = 40  # more rows cannot be distinguished
+BARS = 25  # more classes are a list of mistakes only
 EPOCHS = 400  # more points of a curve cannot be distinguished
 
 
@@ -28,8 +38,8 @@ def run_figures(record: Mapping[str, Any]) -> dict[str, str]:
         record: What ``propreg run`` wrote as ``run.json``.
 
     Returns:
-        ``accuracy-against-mu.svg`` (with interval and the picked μ), ``paired-differences.svg`` (split by split) and
-        ``training.svg``.
+        ``accuracy-against-mu.svg`` (with interval and the picked μ), ``paired-differences.svg`` (split by split),
+        ``training.svg``, and where the record has them ``classes.svg`` (recall and F1) and ``map.svg`` (of the nodes).
 
     Raises:
         DataError: If the record is damaged.
@@ -43,6 +53,7 @@ def run_figures(record: Mapping[str, Any]) -> dict[str, str]:
         model=_no_formula(run.model),
         method=_no_formula(run.method),
         splits=tuple(map(_no_formula, run.splits)),
+        classes=tuple(map(_no_formula, run.classes)),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of characters that the font lacks: they become boxes
@@ -60,6 +71,8 @@ def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
         "accuracy-against-mu": _against_mu(record),
         "paired-differences": _differences(record, found),
         "training": _training(record),
+        **({"classes": _classes(record)} if record.confusion and len(record.classes) <= BARS else {}),
+        **({"map": _map(record, record.map)} if record.map is not None else {}),
     }
 
 
@@ -172,6 +185,57 @@ def _training(record: RunRecord) -> Figure:
         panels.append(Panel("", "epoch", axis, tuple(drawn), empty="no training was recorded" if nothing else ""))
     about = "A few trainings, epoch by epoch, without and with the regularizer, on the same splits and seeds."
     return _figure("training", _title(record, "Training"), about, tuple(panels), columns=len(panels))
+
+
+def _classes(record: RunRecord) -> Figure:
+    """Recall and F1 of each class, plain and regularized side by side."""
+    which = [("plain", "plain", f"plain {model_title(record.model)}")]
+    which += [(CHOSEN, "chosen", _regularized(record, record.mu))] if record.mu else []
+    names = tuple(clip(name, 24) for name in record.classes)
+    rows = tuple(map(float, range(len(names))))
+    panels = []
+    for title, score in (("Recall: found, of the nodes of the class", _recall), ("F1: with precision", _f1)):
+        drawn = []
+        for key, name, label in which:
+            table = np.array((record.confusion or {})[name], np.float64)
+            values = tuple(None if math.isnan(each) else number(100 * each) for each in score(table))
+            drawn.append(Series(key, label, values, rows, kind="points"))
+        panels.append(Panel(title, "%", "", tuple(drawn), y_names=names))
+    about = "Recall and F1 of each class over the test nodes of all runs, without and with the regularizer."
+    return _figure("classes", _title(record, "Class by class"), about, tuple(panels), columns=2)
+
+
+def _recall(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    nodes = table.sum(axis=1)
+    found: NDArray[np.float64] = np.where(nodes > 0, np.diag(table) / np.maximum(nodes, 1), np.nan)
+    return found
+
+
+def _f1(table: NDArray[np.float64]) -> NDArray[np.float64]:
+    both = table.sum(axis=0) + table.sum(axis=1)
+    found: NDArray[np.float64] = np.where(both > 0, 2 * np.diag(table) / np.maximum(both, 1), np.nan)
+    return found
+
+
+def _map(record: RunRecord, nodes: NodeMap) -> Figure:
+    """A dot for each test node of one split, by what became of it."""
+    drawn = []
+    for state in (0, 3, 2, 1):  # what changed is drawn on top
+        key, words = list(STATES.items())[state]
+        mine = [i for i, each in enumerate(nodes.state) if each == state]
+        if not mine:
+            continue
+        x, y = (tuple(number(values[i]) for i in mine) for values in (nodes.x, nodes.y))
+        notes = tuple(_dot(record, nodes, i) for i in mine)
+        drawn.append(Series(key, f"{words} ({len(mine):,})", x, y, notes=notes, kind="cloud"))
+    about = f"Nodes of split {nodes.split}, laid out by the model's probabilities: what it takes for alike is close."
+    return _figure("map", _title(record, "A map of the nodes"), about, (Panel("", "", "", tuple(drawn)),))
+
+
+def _dot(record: RunRecord, nodes: NodeMap, i: int) -> str:
+    label, plain, chosen = (clip(record.classes[part[i]], 24) for part in (nodes.label, nodes.plain, nodes.chosen))
+    said = f"{clip(nodes.node[i], 24)}: {label}; plain {plain}"
+    return f"{said}, regularized {chosen}" if record.mu else said
 
 
 def _curve(key: str, label: str, run: History, name: str) -> Series:

@@ -17,7 +17,16 @@ from propreg.report.text import clean, clip
 from propreg.statistics import Difference, Runs, Summary
 
 NAME, NOTE = 120, 1000  # letters of a name and of a remark that are kept
-MOST = {"mus": 1000, "splits": 10_000, "seeds": 10_000, "classes": 10_000, "notes": 100, "runs": 50}
+MOST = {
+    "mus": 1000,
+    "splits": 10_000,
+    "seeds": 10_000,
+    "classes": 10_000,
+    "notes": 100,
+    "runs": 50,
+    "dots": 10_000,
+    "settings": 50,
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +37,20 @@ class History:
     loss: tuple[float | None, ...]
     val: tuple[float | None, ...]
     test: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class NodeMap:
+    """Test nodes of one split: places, and what became of each (:data:`propreg.running.map.STATES`)."""
+
+    split: str
+    node: tuple[str, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    state: tuple[int, ...]
+    label: tuple[int, ...]
+    plain: tuple[int, ...]
+    chosen: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -57,6 +80,11 @@ class RunRecord:
     verdict: Verdict
     histories: dict[str, tuple[History, ...]]
     confusion: dict[str, tuple[tuple[int, ...], ...]] | None
+    agreement: dict[str, float | None]
+    map: NodeMap | None
+    settings: dict[str, str]
+    date: str
+    versions: dict[str, str]
     judging: Judging = JUDGING
 
 
@@ -99,6 +127,11 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         verdict=Verdict("inconclusive", "", None),
         histories=_histories(_field(record, "histories")),
         confusion=_confusion(record.get("confusion"), len(classes)),
+        agreement=_agreement(record.get("agreement") or {}),
+        map=_map(record.get("map"), len(classes)),
+        settings=_texts("settings", record.get("settings") or {}),
+        date=_text("date", record["date"]) if record.get("date") else "",
+        versions=_texts("versions", record.get("versions") or {}),
         judging=_judging(record.get("judging", {})),
     )
     stored = record.get("verdict")
@@ -182,6 +215,44 @@ def _graph(value: Any) -> dict[str, float | None]:
         raise _wrong("graph", "be an object")
     names = ("nodes", "edges", "features", "classes", "homophily", "isolated")
     return {name: None if value.get(name) is None else _number(f"graph.{name}", value[name], 0.0) for name in names}
+
+
+def _agreement(value: Any) -> dict[str, float | None]:
+    if not isinstance(value, Mapping):
+        raise _wrong("agreement", "be an object")
+    names = [name for name in ("labels", "plain", "chosen") if value.get(name) is not None]
+    shares = {name: _number("agreement", value[name], 0.0) for name in names}
+    if any(share > 1 for share in shares.values()):
+        raise _wrong("agreement", "lie between 0 and 1")
+    return {name: shares.get(name) for name in ("labels", "plain", "chosen")}
+
+
+def _map(value: Any, classes: int) -> NodeMap | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise _wrong("map", "be an object, or null")
+    nodes = _list(value, "node", MOST["dots"])
+    parts: dict[str, tuple[Any, ...]] = {"node": tuple(_text("map.node", node) for node in nodes)}
+    for name in ("x", "y"):
+        parts[name] = tuple(_number("map", each, -1e6) for each in _list(value, name, MOST["dots"]))
+    for name, below in {"state": 4, "label": classes, "plain": classes, "chosen": classes}.items():
+        found = tuple(int(_number("map", each, 0.0)) for each in _list(value, name, MOST["dots"]))
+        if any(each >= below for each in found):
+            raise _wrong("map", "name states and classes that exist")
+        parts[name] = found
+    if len({len(part) for part in parts.values()}) > 1:
+        raise _wrong("map", "have as many places as nodes")
+    return NodeMap(_text("map.split", _field(value, "split")), **parts)
+
+
+def _texts(name: str, value: Any) -> dict[str, str]:
+    """A small object of numbers and words, as text."""
+    if not isinstance(value, Mapping) or len(value) > MOST["settings"]:
+        raise _wrong(name, f"be an object of at most {MOST['settings']} entries")
+    return {
+        _text(name, key): _text(name, f"{each:g}" if type(each) is float else str(each)) for key, each in value.items()
+    }
 
 
 def _histories(value: Any) -> dict[str, tuple[History, ...]]:

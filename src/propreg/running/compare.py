@@ -1,8 +1,10 @@
 """The comparison: train through :func:`propreg.fit`, judge, record."""
 
 import math
+import platform
 import time
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,9 +20,11 @@ from propreg.fitting.fit import fit
 from propreg.fitting.result import FitResult
 from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import Verdict, judge
+from propreg.running.map import agreement, map_of
 from propreg.running.plan import Plan
 from propreg.running.record import FORMAT, VERSION
 
+PACKAGES = ("torch", "torch_geometric", "numpy")
 POINTS, RUNS = 200, 3  # of the histories
 MOST_CLASSES = 100  # of the confusion: its size is their square, and nobody reads a larger one
 
@@ -142,6 +146,10 @@ def make_record(
         "judging": asdict(result.judging),
         "histories": _histories(result),
         "confusion": _confusion(graph, result),
+        "agreement": agreement(graph, result),
+        "map": map_of(graph, result),
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
 
 

@@ -17,6 +17,10 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
                each fold picked its own strength. See :class:`propreg.fitting.verdict.Judging`
 ``histories``  ``plain`` and ``chosen``: a few runs of the same splits, each ``epoch``, ``loss``, ``val``, ``test``
 ``confusion``  ``plain`` and ``chosen``: [class][predicted], test nodes of all runs that both have; or null
+``agreement``  ``labels``, ``plain`` and ``chosen``: the share of edges that join one class, as given and as predicted
+``map``        of the judged nodes of one ``split``: ``node`` (ids), ``x``, ``y``, ``state`` (0 right in both models, 1
+               fixed, 2 broken, 3 wrong in both), ``label``, ``plain``, ``chosen`` (classes); or null
+``date``       of the run, UTC; ``versions`` of Python and packages. Records of older versions lack these four
 =============  ========================================================================================================
 """
 

@@ -42,11 +42,17 @@ function mountChart(holder, given, { looks, hidden = new Set(), onPick = null })
   };
   const light = (hit, speak) => {
     current = hit;
-    plot.querySelector('.here')?.remove();
+    plot.querySelectorAll('.here, .crosshair').forEach((each) => each.remove());
     tip.hidden = !hit;
     if (!hit) return;
+    const others = together(panel, shown, hit);
+    if (others.length) {
+      const [y1, y2] = shown.frame;
+      plot.firstChild.append(drawn('line', { class: 'crosshair', x1: hit.px, x2: hit.px, y1, y2 }));
+    }
     plot.firstChild.append(drawn('circle', { class: 'here', cx: hit.px, cy: hit.py, r: 7 }));
     const words = describe(panel, hit);
+    for (const other of others) words.lines.push(`${other.series.label}: ${describe(panel, other).value}`);
     tip.replaceChildren(element('strong', {}, words.head), ...words.lines.map((line) => element('span', {}, line)));
     const wide = plot.clientWidth;
     const left = Math.min(Math.max(hit.px - tip.offsetWidth / 2, 0), Math.max(0, wide - tip.offsetWidth));
@@ -164,12 +170,21 @@ function paint(panel, width, hidden, looks) {
     const offset = names ? (slots.indexOf(series.key.replace(/^paper:/, '')) - (rows - 1) / 2) * room : 0;
     for (const p of drawSeries(svg, series, looks(series.key), area, offset)) shown.push({ ...p, series });
   });
+  shown.frame = [box.top, box.bottom];
   return { svg, shown };
+}
+
+// The points of other lines at the same place: a few are worth reading beside each other.
+function together(panel, shown, hit) {
+  if (panel.y_names.length || hit.series.kind !== 'line') return [];
+  const beside = shown.filter((each) => each.series !== hit.series && Math.abs(each.px - hit.px) < 0.5);
+  return beside.length <= 6 ? beside : [];
 }
 
 // What a point says.
 function describe(panel, { series, i }) {
   if (series.kind === 'cloud') {
+    if (series.notes[i]) return { head: series.label, lines: [series.notes[i]] };
     return { head: series.nodes ? `node ${series.nodes[i]}` : series.label, lines: [series.label] };
   }
   const lines = [];
@@ -183,7 +198,8 @@ function describe(panel, { series, i }) {
     lines.push(`${panel.x_label} ${strength(Number(series.x[i].toPrecision(4)))}`);
     lines.push(`${panel.y_label} ${value(series.y[i])}${between(series.low[i], series.high[i])}`);
   }
+  const said = panel.y_names.length ? '' : `${value(series.y[i])}${between(series.low[i], series.high[i])}`;
   if (series.notes[i]) lines.push(series.notes[i]);
   if (series.of && series.runs.length) lines.push(`${series.runs[i]} of ${series.of} runs`);
-  return { head: series.label, lines };
+  return { head: series.label, lines, value: said };
 }

@@ -20,6 +20,10 @@ const LOOKS = {
   chosen: { color: 0, shape: 'circle' },
   silhouette: { color: 1, shape: 'circle' },
   'scale-free': { color: 0, shape: 'triangle' },
+  both: { color: 6, shape: 'circle' },
+  fixed: { color: 0, shape: 'circle' },
+  broken: { color: 2, shape: 'triangle' },
+  neither: { color: 7, shape: 'cross' },
   paper: { color: 6, shape: 'diamond' },
 };
 const ARM = [0.5, 1.35];

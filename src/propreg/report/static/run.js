@@ -3,7 +3,11 @@
 const run = readJson('run');
 
 for (const holder of document.querySelectorAll('[data-figure]')) {
-  whenNear(holder, () => mountFigure(holder.querySelector('.charts'), run.figures[holder.dataset.figure]));
+  const [charts, figure] = [holder.querySelector('.charts'), run.figures[holder.dataset.figure]];
+  whenNear(holder, () => {
+    mountFigure(charts, figure);
+    takeaway(charts, figure);
+  });
 }
 
 function showRuns(place) {

@@ -179,13 +179,13 @@ def to_latex(
     for i, row in enumerate(table.rows):
         if i:
             body.append(r"\addlinespace" if row.model == table.rows[i - 1].model else r"\midrule")
-        body.append(" & ".join([_tex(row.model), _tex(row.label), *map(_latex, row.cells)]) + r" \\")
+        body.append(" & ".join([tex(row.model), tex(row.label), *map(_latex, row.cells)]) + r" \\")
         body.append(" & ".join(["", "", *map(_latex_below, row.cells)]).lstrip() + r" \\")
-    out = [r"% needs \usepackage{booktabs}", r"\begin{table*}", f"\\caption{{{_tex(experiment.title)}}}", r"\centering"]
+    out = [r"% needs \usepackage{booktabs}", r"\begin{table*}", f"\\caption{{{tex(experiment.title)}}}", r"\centering"]
     out += [*_tabular(("model", "method", *table.datasets), body), r"\par\smallskip"]
     for listing in listings:
-        lines = [" & ".join(map(_tex, row)) + r" \\" for row in listing.rows]
-        out += [_tex(listing.title), r"\par\smallskip", *_tabular(listing.head, lines), r"\par\smallskip"]
+        lines = [" & ".join(map(tex, row)) + r" \\" for row in listing.rows]
+        out += [tex(listing.title), r"\par\smallskip", *_tabular(listing.head, lines), r"\par\smallskip"]
     out.append(f"\\parbox{{\\linewidth}}{{\\scriptsize {_latex_legend(experiment, notes)}}}")
     return "\n".join([*out, r"\end{table*}"]) + "\n"
 
@@ -207,7 +207,7 @@ def _html(title: str, head: Sequence[str], names: int, rows: Sequence[Sequence[s
 
 def _tabular(head: Sequence[str], body: Sequence[str]) -> list[str]:
     columns = "l" * len(head)
-    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(_tex, head)) + r" \\", r"\midrule"]
+    top = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule", " & ".join(map(tex, head)) + r" \\", r"\midrule"]
     return [*top, *body, r"\bottomrule", r"\end{tabular}"]
 
 
@@ -240,7 +240,7 @@ def _latex_below(row: Row | Gap) -> str:
     if isinstance(row, Gap):
         return ""
     if row.mean is None:
-        return f"{{\\scriptsize {_tex(row.verdict.partition(': ')[2])}}}"
+        return f"{{\\scriptsize {tex(row.verdict.partition(': ')[2])}}}"
     strength = "" if row.selection == "none" else f", $\\mu={_latex_number(row.strength or 0.0)}{row.mark}$"
     return f"{{\\scriptsize {decimals(row.low, row.digits)}--{decimals(row.high, row.digits)}{strength}}}"
 
@@ -258,7 +258,7 @@ def _latex_legend(experiment: Experiment, notes: Sequence[str]) -> str:
         "95 % interval of the mean and the strength μ, with * if it is the smallest or largest that was tried. "
         "Verdict against the paper's mean:"
     )
-    return " ".join([f"{_tex(legend)} {signs}.", *map(_tex, notes)])
+    return " ".join([f"{tex(legend)} {signs}.", *map(tex, notes)])
 
 
 def _legend(experiment: Experiment) -> list[str]:
@@ -294,5 +294,6 @@ _WRITTEN = {
 }
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
+    """Text for LaTeX."""
     return "".join(_WRITTEN.get(letter, letter) for letter in text)

@@ -97,9 +97,10 @@ def draw_rows(axes: "Axes", panel: Panel) -> None:
 def draw_cloud(axes: "Axes", series: Series) -> None:
     """Bare dots."""
     mine = look(series.key)
-    # As pixels: thousands of dots would make the file large, and slow to show.
+    # As pixels: thousands of dots would make the file large, and slow to show. Those with notes are few.
+    pixels, size = not series.notes, 2.2 if not series.notes else 5.0
     axes.scatter(
-        with_gaps(series.x), with_gaps(series.y), s=2.2, color=mine.color, alpha=0.75, linewidths=0, rasterized=True
+        with_gaps(series.x), with_gaps(series.y), s=size, color=mine.color, alpha=0.75, linewidths=0, rasterized=pixels
     )
 
 

@@ -48,6 +48,8 @@ FRAMES = {
     "accuracy-against-mu": Frame(3.9, 2.4, right=1.1),
     "paired-differences": Frame(3.9, 2.6, left=1.2),
     "training": Frame(2.4, 1.9, across=0.6),
+    "classes": Frame(2.3, 2.6, left=1.2, across=1.3),
+    "map": Frame(4.2, 3.2, left=0.12, bottom=0.1),
 }
 SMALL_MULTIPLES = Frame(1.5, 1.1, left=0.6, right=0.5, across=0.54, down=0.3)
 HEAD, LEGEND_ROW, TITLE, FOOT_ROW, EDGE = 0.3, 0.19, 0.26, 0.125, 0.08

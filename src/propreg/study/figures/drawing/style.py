@@ -38,6 +38,10 @@ LOOKS = {
     "silhouette": Look(BLUE, "o"),
     "scale-free": Look(VERMILION, "^"),
     "val": Look(VERMILION, "s", DASHED),
+    "both": Look("#bdbdbd", "o"),
+    "fixed": Look(BLUE, "o"),
+    "broken": Look(VERMILION, "o"),
+    "neither": Look(BLACK, "o"),
     "paper": Look(BLACK, "D", DOTTED),
 }
 CLASSES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK, "#999999", "#b8a800", "#8b5a2b")

@@ -1,0 +1,107 @@
+"""How a run was made, and what to do next: settings, commands and a table for a paper, as text to copy."""
+
+import shlex
+from dataclasses import dataclass
+
+from propreg.names import method_title, model_title
+from propreg.report.run_numbers import Numbers
+from propreg.report.run_record import RunRecord
+from propreg.report.text import number
+from propreg.statistics import Summary
+from propreg.study.tables.pivot import tex
+
+OWN = "my/folder"
+"""What stands for a graph that is no benchmark: the record has its name and not its path."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to do next: why, and the command."""
+
+    why: str
+    command: str
+
+
+def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
+    """The command that makes the run, with every choice spelled out."""
+    options = {
+        "--dataset" if benchmark else "--graph": run.dataset if benchmark else OWN,
+        "--model": run.model,
+        "--method": run.method,
+        "--preset": run.preset,
+        "--mu": ",".join(f"{mu:g}" for mu in run.mus[1:]),
+        "--splits": str(len(run.splits)),
+        "--seeds": str(run.seeds),
+        "--max-epochs": run.settings.get("max_epochs", ""),
+        "--scale": run.settings.get("scale", ""),
+    } | changes
+    parts = [part for name, value in options.items() if value for part in (name, value)]
+    return shlex.join(["propreg", "run", *parts])
+
+
+def call(run: RunRecord, benchmark: bool) -> str:
+    """The same in Python."""
+    load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({OWN!r})"
+    settings = {
+        name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
+    }
+    arguments = [
+        "data",
+        f"model={run.model!r}",
+        f"mu=[{', '.join(f'{mu:g}' for mu in run.mus[1:])}]",
+        f"method={run.method!r}",
+        f"preset={run.preset!r}",
+        f"seeds={run.seeds}",
+        *(f"{name}={value}" for name, value in settings.items()),
+    ]
+    return f"import propreg\n\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
+
+
+def loop(run: RunRecord) -> str:
+    """The line for a loop of one's own, with the chosen strength."""
+    made = "propreg.PReg()" if run.preset == "paper" else f"propreg.PReg.preset({run.preset!r})"
+    return f"regularizer = {made}\nloss = F.cross_entropy(z[train], y[train]) + {run.mu:g} * regularizer(z, edge_index)"
+
+
+def latex(run: RunRecord, found: Numbers) -> str:
+    """A table for booktabs."""
+    rows = [
+        (f"{model_title(run.model)}", found.plain),
+        (f"{model_title(run.model)} + {method_title(run.method)}", found.chosen),
+    ]
+    body = "\n".join(f"{tex(name)} & {_mean(each)} \\\\" for name, each in rows)
+    head = f"\\begin{{tabular}}{{lc}}\n\\toprule\n & {tex(run.dataset)} \\\\\n\\midrule"
+    return f"{head}\n{body}\n\\bottomrule\n\\end{{tabular}}"
+
+
+def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
+    """What a reader of this verdict would do."""
+    steps = []
+    if run.verdict.kind == "helps":
+        around = sorted({round(run.mu * factor, 6) for factor in (0.6, 0.8, 1.0, 1.25, 1.6)})
+        finer = ",".join(f"{mu:g}" for mu in around)
+        steps.append(Step("Look closer around the picked strength.", command(run, benchmark, **{"--mu": finer})))
+        steps.append(
+            Step(
+                "Predict the nodes of another graph.",
+                "propreg predict propreg-run/model.safetensors --graph other/folder",
+            )
+        )
+    elif run.verdict.kind == "inconclusive":
+        more = {"--splits": str(2 * len(run.splits))} if len(run.splits) > 1 else {"--seeds": str(2 * run.seeds)}
+        steps.append(Step("Train twice as often: the interval becomes narrower.", command(run, benchmark, **more)))
+    else:
+        steps.append(
+            Step(
+                "See whether the edges help at all: train an MLP, which never sees them.",
+                command(run, benchmark, **{"--model": "mlp"}),
+            )
+        )
+    if run.preset in ("paper", "reference") and run.method == "preg":
+        other = "reference" if run.preset == "paper" else "paper"
+        steps.append(Step("Try the other form of P-reg.", command(run, benchmark, **{"--preset": other})))
+    return steps
+
+
+def _mean(found: Summary | None) -> str:
+    return "--" if found is None else f"${number(found.mean).replace('−', '-')} \\pm {number(found.std)}$"
