@@ -17,16 +17,8 @@ from propreg.report.text import clean, clip
 from propreg.statistics import Difference, Runs, Summary
 
 NAME, NOTE = 120, 1000  # letters of a name and of a remark that are kept
-MOST = {
-    "mus": 1000,
-    "splits": 10_000,
-    "seeds": 10_000,
-    "classes": 10_000,
-    "notes": 100,
-    "runs": 50,
-    "dots": 10_000,
-    "settings": 50,
-}
+MOST = {"mus": 1000, "notes": 100, "runs": 50, "settings": 50}
+MOST |= dict.fromkeys(("splits", "seeds", "classes", "dots"), 10_000)
 
 
 @dataclass(frozen=True)
