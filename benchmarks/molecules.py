@@ -22,7 +22,8 @@ from propreg.data.benchmarks.molecules import MoleculeDataset
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
 from propreg.molecules.regularizers import Form
-from propreg.molecules.train import MoleculeProtocol, MoleculeRun, MoleculeTask, Training
+from propreg.molecules.tasks import MoleculeTask
+from propreg.molecules.train import MoleculeProtocol, MoleculeRun, Training
 
 WIDTH, LAYERS, DROPOUT, BATCH = 300, 5, 0.5, 32
 SEEDS = 10

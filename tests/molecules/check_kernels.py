@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from molecules.made_up import molecules
+from molecules.made_up import graphs, molecules
 from propreg.engine import kernels
 from propreg.engine.ops.dropout import Masks
 from propreg.molecules import ops
@@ -96,3 +96,20 @@ def test_agreement(batch: Batch) -> None:
     shape = SEEDS, MEMBERS, batch.real.shape[1], WIDTH
     weights = batch.real / batch.count.unsqueeze(1)
     same(lambda z, q: ops.agreement(z, q, weights).view(SEEDS, MEMBERS, 1, 1), drawn(*shape), 2 * drawn(*shape).flip(0))
+
+
+@pytest.fixture(scope="module")
+def directed() -> Batch:
+    """Edges whose reverse is missing or has other features."""
+    return assemble(
+        Packed.of(graphs(), DEVICE, torch.float64), torch.tensor([[0, 5, 1], [3, 1, -1]], device=DEVICE), 40, 60
+    )
+
+
+def test_messages_of_directed_graphs(directed: Batch) -> None:
+    h = drawn(SEEDS, MEMBERS, directed.real.shape[1], WIDTH)
+    table, own = drawn(SEEDS * MEMBERS, 60, WIDTH), drawn(SEEDS * MEMBERS)
+    same(lambda h, table, own: ops.messages(h, table, directed.bonds, own), h, table, own)
+    looped = drawn(SEEDS * MEMBERS, 61, WIDTH)
+    same(lambda h, table: ops.messages(h, table, directed.looped), h, looped)
+    same(lambda h: ops.messages(h, None, directed.averaged), h)

@@ -1,15 +1,19 @@
 """OGB's molecule networks as plain modules, one molecule batch at a time: what the engine's are compared with."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from propreg.data.benchmarks.molecules import Molecules
+from propreg.data.graph_list import GraphList
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
 
 
-def together(data: Molecules, chosen: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def together(data: Molecules | GraphList, chosen: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Atom features, edges, their features and each atom's graph, as PyG's loader would batch them."""
+    if isinstance(data, GraphList):
+        return _together(data, chosen)
     atoms, edges, features, graph, start = [], [], [], [], 0
     for place, i in enumerate(chosen):
         ends, kinds = data.edges(i)
@@ -37,10 +41,32 @@ def mlp(width: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(width, 2 * width), nn.BatchNorm1d(2 * width), nn.ReLU(), nn.Linear(2 * width, width))
 
 
+def _together(data: GraphList, chosen: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    nodes, edges = (np.concatenate([[0], np.cumsum(n)]) for n in (data.num_nodes, data.num_edges))
+    x = [data.x[nodes[i] : nodes[i + 1]] for i in chosen]
+    starts = np.cumsum([0, *map(len, x)])
+    ends = [data.edge_index[:, edges[i] : edges[i + 1]] + start for i, start in zip(chosen, starts, strict=False)]
+    kinds = [data.edge_attr[edges[i] : edges[i + 1]] for i in chosen]
+    found = [np.concatenate(x), np.concatenate(ends, 1), np.concatenate(kinds)]
+    batched = [torch.from_numpy(each) for each in found]
+    atoms, edge_index, features = (t if t.dtype == torch.int64 else t.double() for t in batched)
+    graph = torch.from_numpy(np.repeat(np.arange(len(chosen)), data.num_nodes[chosen]))
+    return atoms, edge_index, features, graph
+
+
+def encoder(dims: tuple[int, ...], columns: int | None, width: int) -> nn.Module:
+    """OGB's encoder of integers, or a linear one of so many columns."""
+    return Encoder(dims, width) if columns is None else nn.Linear(columns, width)
+
+
 class Gin(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, columns: int | None = None) -> None:
         super().__init__()
-        self.bonds, self.mlp, self.epsilon = Encoder(BOND_DIMS, width), mlp(width), nn.Parameter(torch.zeros(()))
+        self.bonds, self.mlp, self.epsilon = (
+            encoder(BOND_DIMS, columns, width),
+            mlp(width),
+            nn.Parameter(torch.zeros(())),
+        )
 
     def forward(self, h: Tensor, edges: Tensor, features: Tensor) -> Tensor:
         around = torch.zeros_like(h).index_add(0, edges[1], (h[edges[0]] + self.bonds(features)).relu())
@@ -56,9 +82,10 @@ def propagated(h: Tensor, bonds: Tensor, root: Tensor, edges: Tensor) -> Tensor:
 
 
 class Gcn(nn.Module):
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, columns: int | None = None) -> None:
         super().__init__()
-        self.bonds, self.linear, self.root = Encoder(BOND_DIMS, width), nn.Linear(width, width), nn.Embedding(1, width)
+        self.bonds, self.linear = encoder(BOND_DIMS, columns, width), nn.Linear(width, width)
+        self.root = nn.Embedding(1, width)
 
     def forward(self, h: Tensor, edges: Tensor, features: Tensor) -> Tensor:
         return propagated(self.linear(h), self.bonds(features), self.root.weight, edges)
@@ -67,11 +94,12 @@ class Gcn(nn.Module):
 class Plain(nn.Module):
     """Node embeddings of the last layer and the prediction; dropout is left out, since masks are the engine's own."""
 
-    def __init__(self, model: MoleculeModel, tasks: int) -> None:
+    def __init__(self, model: MoleculeModel, tasks: int, columns: tuple[int | None, int | None] = (None, None)) -> None:
         super().__init__()
         w, self.model = model.hidden, model
-        self.atoms, self.head = Encoder(ATOM_DIMS, w), nn.Linear(w, tasks)
-        self.convs = nn.ModuleList(Gin(w) if model.name == "mol-gin" else Gcn(w) for _ in range(model.layers))
+        self.atoms, self.head = encoder(ATOM_DIMS, columns[0], w), nn.Linear(w, tasks)
+        kind = Gin if model.name == "mol-gin" else Gcn
+        self.convs = nn.ModuleList(kind(w, columns[1]) for _ in range(model.layers))
         self.norms = nn.ModuleList(nn.BatchNorm1d(w) for _ in range(model.layers))
         self.virtual = nn.Parameter(torch.zeros(w)) if model.virtual_node else None
         inner = model.layers - 1 if model.virtual_node else 0
@@ -101,8 +129,10 @@ def _there(t: Tensor | None) -> Tensor:
 def named(plain: Plain) -> dict[str, Tensor]:
     """The plain module's tensors under the engine's names and in its shapes, without the replica axis."""
 
-    def tables(encoder: nn.Module) -> Tensor:
-        return torch.cat([table.weight for table in encoder.tables])  # type: ignore[union-attr]
+    def encoded(name: str, of: nn.Module) -> dict[str, Tensor]:
+        if isinstance(of, nn.Linear):
+            return {name: of.weight.t(), f"{name}.bias": of.bias}
+        return {name: torch.cat([table.weight for table in of.tables])}  # type: ignore[union-attr]
 
     def linear(name: str, layer: nn.Linear) -> dict[str, Tensor]:
         return {f"{name}.weight": layer.weight.t(), f"{name}.bias": layer.bias}
@@ -119,9 +149,9 @@ def named(plain: Plain) -> dict[str, Tensor]:
         first, norm1, _, second = layers
         return linear(f"{name}.first", first) | norm(f"{name}.norm1", norm1) | linear(f"{name}.second", second)  # type: ignore[arg-type]
 
-    found = {"atoms": tables(plain.atoms)} | linear("head", plain.head)
+    found = encoded("atoms", plain.atoms) | linear("head", plain.head)
     for i, (conv, normed) in enumerate(zip(plain.convs, plain.norms, strict=True)):
-        found |= {f"conv{i}.bonds": tables(conv.bonds)} | norm(f"norm{i}", normed)  # type: ignore[arg-type]
+        found |= encoded(f"conv{i}.bonds", conv.bonds) | norm(f"norm{i}", normed)  # type: ignore[arg-type]
         if isinstance(conv, Gin):
             found |= {f"conv{i}.epsilon": conv.epsilon} | two_layers(f"conv{i}", conv.mlp)
         elif isinstance(conv, Gcn):

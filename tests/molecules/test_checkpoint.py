@@ -17,7 +17,8 @@ from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules import checkpoint
 from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, MoleculeTask, train_molecules
+from propreg.molecules.tasks import MoleculeTask
+from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
 from propreg.store.store import Store
 from propreg.study.execute.runner import Stop, reproduce
 from propreg.study.execute.trainer import Trainer

@@ -9,7 +9,8 @@ from propreg.engine import kernels
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.packing import assemble
 from propreg.molecules.regularizers import Form
-from propreg.molecules.train import MoleculeProtocol, MoleculeRun, MoleculeTask, Training
+from propreg.molecules.tasks import MoleculeTask
+from propreg.molecules.train import MoleculeProtocol, MoleculeRun, Training
 
 pytestmark = [
     pytest.mark.slow,

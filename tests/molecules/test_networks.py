@@ -5,10 +5,10 @@ import torch
 from torch import Tensor
 
 from molecules import plain
-from molecules.made_up import molecules
+from molecules.made_up import graphs, molecules
 from propreg import preg
 from propreg.engine.models.molecules import MoleculeModel
-from propreg.molecules.networks import MoleculeNetwork, buffers_of, weights_of
+from propreg.molecules.networks import Encoders, MoleculeNetwork, buffers_of, weights_of
 from propreg.molecules.packing import BOND_DIMS, Packed, assemble
 from propreg.molecules.regularizers import preg_term
 
@@ -19,11 +19,11 @@ MODELS = [
 CHOSEN = [[0, 5, 1, 7, 9], [3, 1, 2, 11]]  # 0 is a single atom, 1 has no bond
 
 
-def modules(model: MoleculeModel) -> list[plain.Plain]:
+def modules(model: MoleculeModel, columns: tuple[int, int] | None = None) -> list[plain.Plain]:
     made = []
     for seed in (0, 1):
         torch.manual_seed(seed)
-        module = plain.Plain(model, TASKS).double()
+        module = plain.Plain(model, TASKS, columns or (None, None)).double()
         with torch.no_grad():
             for p in module.parameters():
                 p.add_(0.1 * torch.randn_like(p))
@@ -31,12 +31,17 @@ def modules(model: MoleculeModel) -> list[plain.Plain]:
     return made
 
 
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@pytest.mark.parametrize("columns", [None, (4, 2), (4, 0)])
 @pytest.mark.parametrize("model", MODELS, ids=str)
-def test_outputs_gradients_and_running_statistics_are_those_of_plain_layers(model: MoleculeModel) -> None:
-    data = molecules(tasks=TASKS)
+def test_outputs_gradients_and_running_statistics_are_those_of_plain_layers(
+    model: MoleculeModel, columns: tuple[int, int] | None
+) -> None:
+    data = molecules(tasks=TASKS) if columns is None else graphs(columns=columns)
     network, packed = MoleculeNetwork(model), Packed.of(data, CPU, torch.float64)
-    found = [plain.named(module) for module in modules(model)]
-    p = {name: torch.stack([f[name] for f in found]).detach().requires_grad_() for name in weights_of(model, TASKS)}
+    found = [plain.named(module) for module in modules(model, columns)]
+    names = weights_of(model, TASKS, encoders=Encoders.of(packed))
+    p = {name: torch.stack([f[name] for f in found]).detach().requires_grad_() for name in names}
     b = {name: torch.stack([f[name] for f in found]).detach().clone() for name in buffers_of(model)}
     padded = [row + [-1] * (5 - len(row)) for row in CHOSEN]
     batch = assemble(packed, torch.tensor(padded), 64, 128)
@@ -45,7 +50,7 @@ def test_outputs_gradients_and_running_statistics_are_those_of_plain_layers(mode
     total = (out.sin() * (torch.tensor(padded) >= 0)[:, None, :, None]).sum()
     total = total + (h.cos() * batch.real[:, None, :, None]).sum()
     gradients = dict(zip(p, torch.autograd.grad(total, list(p.values())), strict=True))
-    for row, (module, chosen) in enumerate(zip(modules(model), CHOSEN, strict=True)):
+    for row, (module, chosen) in enumerate(zip(modules(model, columns), CHOSEN, strict=True)):
         z, y = module(*plain.together(data, chosen))
         torch.testing.assert_close(h[row, 0, : len(z)], z)
         torch.testing.assert_close(out[row, 0, : len(chosen)], y)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from propreg.molecules.scores import rmse, roc_auc
+from propreg.molecules.scores import accuracy, rmse, roc_auc
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -50,3 +50,17 @@ def test_rmse_is_scikit_learns() -> None:
             for known in [labeled[:, t]]
         ]
         assert found.item() == pytest.approx(np.mean(each), abs=1e-9)
+
+
+def test_accuracy_is_scikit_learns() -> None:
+    scores, _, labeled = awkward()
+    y = torch.arange(60).view(60, 1) % 4
+    labeled[0, 0] = False
+    scores = scores + torch.linspace(0, 0.01, 4)  # no ties
+    scores[2, 0, 0] = torch.nan
+    found = accuracy(scores, y, labeled[:, :1])
+    known = labeled[:, 0]
+    for replica in (0, 1):
+        expected = metrics.accuracy_score(y[known, 0], scores[replica, known].argmax(1))
+        assert found[replica].item() == pytest.approx(expected)
+    assert found[2].isnan()

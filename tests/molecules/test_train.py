@@ -7,17 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from molecules.made_up import molecules
+from molecules.made_up import graphs, molecules
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.regularizers import Form
-from propreg.molecules.train import (
-    MoleculeProtocol,
-    MoleculeResult,
-    MoleculeRun,
-    MoleculeTask,
-    Training,
-    train_molecules,
-)
+from propreg.molecules.tasks import MoleculeTask
+from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, Training, train_molecules
 
 CPU = torch.device("cpu")
 FIFTY_STEPS = MoleculeProtocol(epochs=17, batch_size=4)
@@ -117,3 +111,35 @@ def test_streams_are_those_of_the_identity() -> None:
     assert task().stream(0, model, "dropout") == task().stream(0, small("gcn", False, 2, 8), "dropout")
     others = (0, small("gcn", True, 2, 8), "dropout"), (1, model, "dropout"), (0, model, "order1")
     assert len({task().stream(*each) for each in (*others, (0, model, "dropout"))}) == 4
+
+
+@pytest.mark.parametrize("classes", [0, 3])
+def test_a_users_graphs_are_learned_in_the_units_of_their_targets(classes: int) -> None:
+    kind = "classification" if classes else "regression"
+    made = MoleculeTask(graphs(96, classes=classes), kind, CPU, torch.float64, standardize=True)
+    model, runs = small("gin", False, 2, 16), [MoleculeRun(0), MoleculeRun(1)]
+    found = dict(train_molecules(made, model, "plain", runs, MoleculeProtocol(30, 8, 0.01, 0.0), keep_weights="best"))
+    for result in found.values():
+        best = result.val[result.epoch - 1]
+        assert best > 0.7 if classes else best < 16  # targets are 50 ± 40, of three equal classes
+
+
+def test_weights_are_those_of_the_reported_epoch() -> None:
+    made, model = task(), small("gin", True, 2, 8)
+    protocol, runs = MoleculeProtocol(6, 4, 0.01), [MoleculeRun(0), MoleculeRun(1, 0.5)]
+    found = dict(train_molecules(made, model, "paper", runs, protocol, keep_weights="best"))
+    for place, result in found.items():
+        short = MoleculeProtocol(result.epoch, 4, 0.01)
+        there = dict(train_molecules(made, model, "paper", runs, short, keep_weights=True))[place]
+        assert apart(result, there) < 1e-12
+    assert {result.epoch for result in found.values()} != {6}
+
+
+def test_runs_on_a_users_graphs_are_the_same_alone_and_in_a_batch() -> None:
+    made = MoleculeTask(graphs(classes=3), "classification", CPU, torch.float64)
+    runs, model = [MoleculeRun(seed, mu) for seed in (0, 1) for mu in (0.0, 0.5)], small("gcn", True, 2, 8)
+    forms: tuple[Form, ...] = ("paper", "reference")
+    for form in forms:
+        found = dict(train_molecules(made, model, form, runs, FIFTY_STEPS, keep_weights=True))
+        alone = dict(train_molecules(made, model, form, runs[2:3], FIFTY_STEPS, keep_weights=True))
+        assert apart(found[2], alone[0]) < 1e-8

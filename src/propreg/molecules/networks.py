@@ -5,7 +5,7 @@ S seeds have mini-batches of their own; the M replicas of a seed (its strengths)
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.ops.dropout import Masks
 from propreg.molecules import ops
-from propreg.molecules.packing import ATOM_DIMS, ATOM_ROWS, BOND_CODES, BOND_DIMS, Batch
+from propreg.molecules.packing import ATOM_DIMS, ATOM_ROWS, BOND_CODES, BOND_DIMS, Batch, Packed
 
 Parameters = dict[str, Tensor]
 Draw = Callable[[str], Masks | None]
@@ -30,15 +30,43 @@ class Weight:
     blocks: tuple[int, ...] = ()
 
 
-def weights_of(model: MoleculeModel, tasks: int, learned_propagation: bool = False) -> dict[str, Weight]:
+@dataclass(frozen=True)
+class Encoders:
+    """How features become vectors: OGB's tables for integer-coded atoms and bonds, or linear maps of so many columns.
+
+    A graph without features of edges has none of these columns: all edges then share one learned vector, the bias.
+    """
+
+    nodes: int | None = None
+    edges: int | None = None
+
+    @staticmethod
+    def of(packed: Packed) -> "Encoders":
+        """Those that packed graphs need."""
+        if packed.attributes is None:
+            return Encoders()
+        return Encoders(packed.atoms.shape[1], packed.attributes.shape[1])
+
+    def node_weights(self, width: int) -> dict[str, Weight]:
+        """The parameters of the node encoder."""
+        return {"atoms": _tables(ATOM_DIMS, width)} if self.nodes is None else _map("atoms", self.nodes, width)
+
+    def edge_weights(self, name: str, width: int) -> dict[str, Weight]:
+        """The parameters of one of the edge encoders."""
+        return {name: _tables(BOND_DIMS, width)} if self.edges is None else _map(name, self.edges, width)
+
+
+def weights_of(
+    model: MoleculeModel, tasks: int, learned_propagation: bool = False, encoders: Encoders | None = None
+) -> dict[str, Weight]:
     """The parameters of a model by name.
 
     Embeddings are Xavier-uniform table by table, linear layers have torch's default.
     """
-    w = model.hidden
-    found = {"atoms": _tables(ATOM_DIMS, w)}
+    w, encoders = model.hidden, encoders or Encoders()
+    found = encoders.node_weights(w)
     for i in range(model.layers):
-        found[f"conv{i}.bonds"] = _tables(BOND_DIMS, w)
+        found |= encoders.edge_weights(f"conv{i}.bonds", w)
         if model.name == "mol-gin":
             found[f"conv{i}.epsilon"] = Weight(())
             found |= _mlp(f"conv{i}", (w, 2 * w, w), last_norm=False)
@@ -52,7 +80,7 @@ def weights_of(model: MoleculeModel, tasks: int, learned_propagation: bool = Fal
         found["virtual"] = Weight((w,))
     found |= _linear("head", w, tasks)
     if learned_propagation:
-        found["propagation.bonds"] = _tables(BOND_DIMS, w)
+        found |= encoders.edge_weights("propagation.bonds", w)
         found["propagation.root"] = Weight((w,), "normal")
     return found
 
@@ -68,6 +96,12 @@ def buffers_of(model: MoleculeModel) -> dict[str, Weight]:
 def _tables(sizes: tuple[int, ...], width: int) -> Weight:
     bounds = tuple(math.sqrt(6 / (size + width)) for size in sizes)
     return Weight((sum(sizes), width), "uniform", bounds, sizes)
+
+
+def _map(name: str, fan_in: int, fan_out: int) -> dict[str, Weight]:
+    """A linear encoder, whose weight has the name of the tables that it replaces."""
+    weight, bias = _linear(name, max(fan_in, 1), fan_out).values()
+    return {name: replace(weight, shape=(fan_in, fan_out)), f"{name}.bias": bias}
 
 
 def _linear(name: str, fan_in: int, fan_out: int) -> dict[str, Weight]:
@@ -99,7 +133,7 @@ class MoleculeNetwork:
         In training, each call updates the running statistics once.
         """
         m, replicas, seeds = self.model, len(p["atoms"]), len(batch.count)
-        h = embed_atoms(p["atoms"], batch).view(seeds, replicas // seeds, batch.atoms.shape[1], -1)
+        h = embed_nodes(p, batch).view(seeds, replicas // seeds, batch.atoms.shape[1], -1)
         member = _each(batch.membership, replicas) if m.virtual_node else None
         virtual = p["virtual"].unsqueeze(1).expand(-1, batch.membership.shape[1], -1) if m.virtual_node else None
         for i in range(m.layers):
@@ -123,7 +157,7 @@ class MoleculeNetwork:
         return ops.linear(sums / batch.sizes[:, None, :, None], p["head.weight"], p["head.bias"])
 
     def _conv(self, p: Parameters, b: Parameters, at: str, h: Tensor, batch: Batch, training: bool) -> Tensor:
-        table = bond_table(p[f"{at}.bonds"])
+        table = edge_table(p, f"{at}.bonds", batch)
         if self.model.name == "mol-gin":
             return self._mlp(
                 p, b, at, ops.messages(h, table, batch.bonds, 1 + p[f"{at}.epsilon"]), batch.count, training
@@ -153,11 +187,24 @@ def gcn_propagation(x: Tensor, bonds: Tensor, root: Tensor, batch: Batch) -> Ten
     return ops.messages(x, torch.cat([bonds, root.unsqueeze(1)], dim=1), batch.looped)
 
 
-def embed_atoms(table: Tensor, batch: Batch) -> Tensor:
-    """The sum of each atom's nine embeddings, as a product with a matrix of ones and zeros. [R, N, W]."""
+def embed_nodes(p: Parameters, batch: Batch) -> Tensor:
+    """The sum of each atom's nine embeddings, as a product with a matrix of ones and zeros; or a linear map. [R, N, W].
+
+    Of padding there is anything.
+    """
+    table = p["atoms"]
+    if batch.attributes is not None:
+        return torch.baddbmm(p["atoms.bias"].unsqueeze(1), _each(batch.atoms, len(table)), table)
     seeds, nodes, _ = batch.atoms.shape
     hot = torch.zeros(seeds, nodes, ATOM_ROWS, dtype=table.dtype, device=table.device)
     return torch.bmm(_each(hot.scatter_(2, batch.atoms, 1.0), len(table)), table)
+
+
+def edge_table(p: Parameters, name: str, batch: Batch) -> Tensor:
+    """The embedding of each code of a mini-batch's links, [R, codes, W], by one of the edge encoders."""
+    if batch.attributes is None:
+        return bond_table(p[name])
+    return torch.baddbmm(p[f"{name}.bias"].unsqueeze(1), _each(batch.attributes, len(p[name])), p[name])
 
 
 def bond_table(tables: Tensor) -> Tensor:

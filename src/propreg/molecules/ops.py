@@ -124,7 +124,7 @@ class _Messages(torch.autograd.Function):
 
         h, table, own = ctx.saved_tensors
         grad = grad.contiguous()
-        to_h, to_own = messages_backward(grad, h, table, own, ctx.links)
+        to_h, to_own = messages_backward(grad, h, table, own, ctx.links.back or ctx.links)
         return to_h, None if table is None else table_gradient(grad, h, table, ctx.links), to_own, None
 
 

@@ -1,6 +1,7 @@
-"""Molecules packed on a device once, and the mini-batches that are cut from them without Python per molecule."""
+"""Graphs packed on a device once, and the mini-batches that are cut from them without Python per graph."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from propreg.data.benchmarks.molecules import Molecules
+from propreg.data.graph_list import GraphList, of_molecules
 
 ATOM_DIMS = (119, 5, 12, 12, 10, 6, 6, 2, 2)  # OGB's atom features, each with its "misc" value
 BOND_DIMS = (5, 6, 2)
@@ -16,16 +18,18 @@ ATOM_ROWS, BOND_CODES = sum(ATOM_DIMS), 5 * 6 * 2
 
 @dataclass(frozen=True)
 class Packed:
-    """All molecules one after the other, both directions of each bond.
+    """All molecules one after the other, both directions of each bond; or a user's graphs, with edges as listed.
 
     Attributes:
-        atoms: Each atom's nine rows in the one table of atom embeddings, int64 [atoms, 9].
+        atoms: Each atom's nine rows in the one table of atom embeddings, int64 [atoms, 9]; or features, [nodes, F].
         source, target: Ends of each directed bond, numbered within the molecule, int64 [bonds].
         code: Each directed bond's combination of the three bond features, int64 [bonds].
         first_atom, first_bond: Where each molecule starts, int64 [molecules + 1].
         y: Labels [molecules, tasks], 0 where one is missing.
         labeled: 1 where there is a label, else 0, [molecules, tasks].
         atoms_of, bonds_of: Sizes on the host: padding is decided there.
+        attributes: Features of edges in the place of codes, [edges, K].
+        directed: Whether an edge's reverse may be missing or have other features.
     """
 
     atoms: Tensor
@@ -38,32 +42,42 @@ class Packed:
     labeled: Tensor
     atoms_of: NDArray[np.int64]
     bonds_of: NDArray[np.int64]
+    attributes: Tensor | None = None
+    directed: bool = False
 
     @staticmethod
-    def of(data: Molecules, device: torch.device, dtype: torch.dtype) -> "Packed":
-        """Those of a dataset."""
-        offsets = np.concatenate([[0], np.cumsum(ATOM_DIMS)[:-1]])
-        a, b, c = data.bond_features.astype(np.int64).T
-        code = (a * BOND_DIMS[1] + b) * BOND_DIMS[2] + c
-        ends = data.bonds.astype(np.int64)
-        bonds_of = 2 * data.num_bonds.astype(np.int64)
+    def of(data: Molecules | GraphList, device: torch.device, dtype: torch.dtype) -> "Packed":
+        """Those of a dataset, or a user's."""
 
-        def to(array: NDArray[np.int64]) -> Tensor:
-            return torch.from_numpy(np.ascontiguousarray(array)).to(device)
+        def to(array: NDArray[Any]) -> Tensor:
+            there = torch.from_numpy(np.ascontiguousarray(array)).to(device)
+            return there.to(dtype) if there.is_floating_point() else there
 
-        known = ~np.isnan(data.y)
+        graphs = of_molecules(data) if isinstance(data, Molecules) else data
+        known = ~np.isnan(graphs.y)
         return Packed(
-            atoms=to(data.atom_features.astype(np.int64) + offsets),
-            source=to(np.stack([ends[0], ends[1]], 1).ravel()),
-            target=to(np.stack([ends[1], ends[0]], 1).ravel()),
-            code=to(np.repeat(code, 2)),
-            first_atom=to(np.concatenate([[0], np.cumsum(data.num_nodes)])),
-            first_bond=to(np.concatenate([[0], np.cumsum(bonds_of)])),
-            y=torch.from_numpy(np.where(known, data.y, 0)).to(device, dtype),
+            atoms=to(graphs.x + _ATOM_OFFSETS if graphs.coded else graphs.x),
+            source=to(graphs.edge_index[0]),
+            target=to(graphs.edge_index[1]),
+            code=to(_codes(graphs.edge_attr) if graphs.coded else np.zeros(0, np.int64)),
+            first_atom=to(np.concatenate([[0], np.cumsum(graphs.num_nodes)])),
+            first_bond=to(np.concatenate([[0], np.cumsum(graphs.num_edges)])),
+            y=to(np.where(known, graphs.y, 0)),
             labeled=torch.from_numpy(known).to(device, dtype),
-            atoms_of=data.num_nodes.astype(np.int64),
-            bonds_of=bonds_of,
+            atoms_of=graphs.num_nodes,
+            bonds_of=graphs.num_edges,
+            attributes=None if graphs.coded else to(graphs.edge_attr),
+            directed=not isinstance(data, Molecules),
         )
+
+
+_ATOM_OFFSETS = np.concatenate([[0], np.cumsum(ATOM_DIMS)[:-1]])
+
+
+def _codes(kinds: NDArray[Any]) -> NDArray[np.int64]:
+    """The combination of each bond's three features."""
+    a, b, c = kinds.T
+    return np.asarray((a * BOND_DIMS[1] + b) * BOND_DIMS[2] + c, np.int64)
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ class Links:
         weight: [S, L]; ``weight_back`` is that of the link in the other direction.
         first: Where each target's links start, int32 [S, N + 1].
         by_code: The links sorted by code, int32 [S, L], and where each code's start, int32 [S, codes + 1].
+        back: The links turned around, with the weights of the originals, for the gradient of a directed graph; None
+            where each link's reverse is there and has its code.
     """
 
     source: Tensor
@@ -86,12 +102,15 @@ class Links:
     first: Tensor
     by_code: Tensor
     code_first: Tensor
+    back: "Links | None" = None
 
     @staticmethod
     def of(
-        source: Tensor, target: Tensor, code: Tensor, real: Tensor, factors: tuple[Tensor, Tensor], codes: int
-    ) -> "Links":
+        source: Tensor, target: Tensor, code: Tensor, real: Tensor, factors: tuple[Tensor, Tensor], codes: int,
+        directed: bool = False,
+    ) -> "Links":  # fmt: skip
         """Sort links; a link's weight is the product of its source's and its target's factor, [S, N] each."""
+        turned = Links.of(target, source, code, real, factors[::-1], codes) if directed else None
         nodes = factors[0].shape[1]
         order = torch.where(real, target, nodes).sort(dim=1, stable=True).indices
         source, target, code, real = (t.gather(1, order) for t in (source, target, code, real))
@@ -107,6 +126,7 @@ class Links:
             first=_pointers(torch.where(real, target, nodes), nodes),
             by_code=sorted_code.indices.int(),
             code_first=_pointers(sorted_code.values, codes),
+            back=None if turned is None else replace(turned, weight_back=turned.weight),
         )
 
 
@@ -120,10 +140,10 @@ class Batch:
     """One mini-batch per seed, padded to the same numbers of atoms and bonds; padding comes last.
 
     Attributes:
-        atoms: Rows in the table of atom embeddings, int64 [S, N, 9].
+        atoms: Rows in the table of atom embeddings, int64 [S, N, 9]; or features, [S, N, F].
         bonds: Both directions of each bond, weight 1.
         averaged: The same with weight 1/degree of the target: a mean over neighbors.
-        looped: With a link of code ``BOND_CODES`` from each atom to itself, weights 1/√(d_i d_j), d = degree + 1.
+        looped: With a link from each atom to itself, its code the last, weights 1/√(d_i d_j), d = degree + 1.
         count: Real atoms of each seed, int32 [S].
         molecules: Real molecules of each seed, int32 [S].
         membership: 1 where an atom belongs to a molecule, [S, B, N].
@@ -131,6 +151,7 @@ class Batch:
         real: 1 for an atom, 0 for padding, [S, N].
         degree: Bonds of each atom, [S, N].
         y, labeled: As in :class:`Packed`, [S, B, tasks].
+        attributes: Features of edges by code, [S, codes, K], where each edge has a code of its own; else None.
     """
 
     atoms: Tensor
@@ -145,6 +166,7 @@ class Batch:
     degree: Tensor
     y: Tensor
     labeled: Tensor
+    attributes: Tensor | None = None
 
 
 def assemble(packed: Packed, molecules: Tensor, atoms: int, bonds: int) -> Batch:
@@ -163,21 +185,26 @@ def assemble(packed: Packed, molecules: Tensor, atoms: int, bonds: int) -> Batch
     offset = (counts.cumsum(1) - counts).gather(1, bond_graph)
     source = (packed.source[bond_at] + offset) * real_bond
     target = (packed.target[bond_at] + offset) * real_bond
-    code = packed.code[bond_at]
+    attributes, codes = None, BOND_CODES
+    if packed.attributes is None:
+        code = packed.code[bond_at]
+    else:
+        attributes, codes = packed.attributes[bond_at], bonds
+        code = torch.arange(bonds, device=target.device).expand(len(chosen), bonds)
     dtype = packed.y.dtype
     nothing = torch.zeros(len(chosen), atoms, dtype=dtype, device=target.device)
     degree = nothing.scatter_add(1, target, real_bond.to(dtype))
     ones, inverse, root = torch.ones_like(degree), 1 / degree.clamp(min=1), (degree + 1).rsqrt()
     loops = torch.arange(atoms, device=target.device).expand(len(chosen), atoms)
     looped = [torch.cat(pair, dim=1) for pair in (
-        (source, loops), (target, loops), (code, torch.full_like(loops, BOND_CODES)), (real_bond, real)
+        (source, loops), (target, loops), (code, torch.full_like(loops, codes)), (real_bond, real)
     )]  # fmt: skip
     graphs = torch.arange(chosen.shape[1], device=target.device).view(1, -1, 1)
     return Batch(
         atoms=packed.atoms[atom_at],
-        bonds=Links.of(source, target, code, real_bond, (ones, ones), BOND_CODES),
-        averaged=Links.of(source, target, code, real_bond, (ones, inverse), BOND_CODES),
-        looped=Links.of(*looped, (root, root), BOND_CODES + 1),  # type: ignore[call-arg, arg-type]
+        bonds=Links.of(source, target, code, real_bond, (ones, ones), codes, packed.directed),
+        averaged=Links.of(source, target, code, real_bond, (ones, inverse), codes, packed.directed),
+        looped=Links.of(*looped, (root, root), codes + 1, packed.directed),  # type: ignore[call-arg, arg-type]
         count=counts.sum(1).int(),
         molecules=is_molecule.sum(1).int(),
         membership=((atom_graph.unsqueeze(1) == graphs) & real.unsqueeze(1)).to(dtype),
@@ -186,6 +213,7 @@ def assemble(packed: Packed, molecules: Tensor, atoms: int, bonds: int) -> Batch
         degree=degree,
         y=packed.y[chosen],
         labeled=packed.labeled[chosen] * is_molecule.unsqueeze(-1),
+        attributes=attributes,
     )
 
 

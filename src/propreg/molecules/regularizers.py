@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor
 
 from propreg.molecules import ops
-from propreg.molecules.networks import Parameters, bond_table, gcn_propagation
+from propreg.molecules.networks import Parameters, edge_table, gcn_propagation
 from propreg.molecules.packing import Batch
 
 Form = Literal["plain", "paper", "reference"]
@@ -27,5 +27,5 @@ def preg_term(form: Form, passes: list[Tensor], p: Parameters, batch: Batch) -> 
         h = passes[0]
         return ops.agreement(h, ops.messages(h, None, batch.averaged), each * (batch.degree > 0))
     target, source = passes[1:]
-    learned = gcn_propagation(source, bond_table(p["propagation.bonds"]), p["propagation.root"], batch)
+    learned = gcn_propagation(source, edge_table(p, "propagation.bonds", batch), p["propagation.root"], batch)
     return ops.agreement(target, learned, each)

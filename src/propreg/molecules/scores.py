@@ -1,4 +1,4 @@
-"""ROC-AUC and RMSE as OGB's evaluator computes them, for many replicas at once."""
+"""ROC-AUC and RMSE as OGB's evaluator computes them, and accuracy, for many replicas at once."""
 
 import torch
 from torch import Tensor
@@ -42,3 +42,10 @@ def rmse(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
     count = labeled.sum(0).clamp(min=1)
     squared = ((scores.double() - y.double()).square() * labeled).sum(1) / count
     return squared.sqrt().mean(1)
+
+
+def accuracy(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
+    """The share of labeled graphs [graphs, 1] whose class has the highest of the scores [R, graphs, classes]. [R]."""
+    right = (scores.argmax(-1) == y[:, 0]) & labeled[:, 0]
+    share = right.sum(1).double() / labeled.sum()
+    return torch.where(scores.isnan().flatten(1).any(1), torch.nan, share)

@@ -6,26 +6,22 @@ a fixed number of epochs, validation and test after each.
 """
 
 import contextlib
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
-from propreg.data.benchmarks.molecules import Molecules, digest_molecules
-from propreg.data.digests import join_digests
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.ops.adam import Adam
 from propreg.engine.ops.dropout import MaskKeys, Masks, Rates
 from propreg.engine.ops.random import generator
 from propreg.molecules.networks import (
     Draw,
+    Encoders,
     MoleculeNetwork,
     Parameters,
     Weight,
@@ -34,7 +30,7 @@ from propreg.molecules.networks import (
 )
 from propreg.molecules.packing import Batch, Packed, assemble
 from propreg.molecules.regularizers import PASSES, Form, preg_term
-from propreg.molecules.scores import rmse, roc_auc
+from propreg.molecules.tasks import MoleculeTask
 
 if TYPE_CHECKING:
     from propreg.molecules.checkpoint import Checkpoint
@@ -82,42 +78,6 @@ class MoleculeResult:
         return not bool(np.isfinite(self.val).all())
 
 
-class MoleculeTask:
-    """A molecule dataset on its device."""
-
-    def __init__(
-        self,
-        data: Molecules,
-        task: str,
-        device: torch.device,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        self.data, self.task, self.device, self.dtype = data, task, device, dtype
-        self.digest = join_digests(data.digests or digest_molecules(data))
-        self.packed = Packed.of(data, device, dtype)
-        self.maximize = task == "binary classification"
-
-    def stream(self, seed: int, model: MoleculeModel, name: str) -> int:
-        """A 64-bit key of one stream of one seed: strength and form of P-reg have no part in it."""
-        text = json.dumps([self.digest, seed, model.identity(), name], sort_keys=True, separators=(",", ":"))
-        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")
-
-    def loss(self, out: Tensor, batch: Batch) -> Tensor:
-        """Mean over the labeled entries of each mini-batch, [S, M]."""
-        y, labeled = batch.y.unsqueeze(1), batch.labeled.unsqueeze(1)
-        if self.maximize:
-            each = binary_cross_entropy_with_logits(out, y.expand_as(out), reduction="none")
-        else:
-            each = (out - y).square()
-        return (each * labeled).sum((2, 3)) / labeled.sum((2, 3)).clamp(min=1)
-
-    def score(self, out: Tensor, part: str) -> Tensor:
-        """ROC-AUC or RMSE of outputs [R, molecules, tasks] on a part of the split. [R]."""
-        chosen = torch.from_numpy(self.data.split[part]).to(self.device)
-        y, labeled = self.packed.y[chosen], self.packed.labeled[chosen] > 0
-        return roc_auc(out, y, labeled) if self.maximize else rmse(out, y, labeled)
-
-
 def train_molecules(
     task: MoleculeTask,
     model: MoleculeModel,
@@ -126,7 +86,7 @@ def train_molecules(
     protocol: MoleculeProtocol | None = None,
     *,
     stop: Callable[[], bool] = lambda: False,
-    keep_weights: bool = False,
+    keep_weights: bool | Literal["best"] = False,
     checkpoint: "Checkpoint | None" = None,
 ) -> Iterator[tuple[int, MoleculeResult]]:
     """Train all runs as one program and yield (place in ``runs``, result) at the end.
@@ -138,11 +98,11 @@ def train_molecules(
         runs: Seeds and strengths.
         protocol: By default OGB's.
         stop: Called once an epoch; if it is true, nothing is yielded.
-        keep_weights: Whether results have the last epoch's weights.
+        keep_weights: Whether results have the last epoch's weights, or those of the reported epoch (``"best"``).
         checkpoint: Where the training goes on from, and is kept; it is removed once all results are taken.
     """
     protocol = protocol or MoleculeProtocol()
-    training = Training(task, model, form, runs, protocol)
+    training = Training(task, model, form, runs, protocol, keep_best=keep_weights == "best")
     done = checkpoint.restore(training) if checkpoint else 0
     for epoch in range(done + 1, protocol.epochs + 1):
         training.epoch(epoch)
@@ -151,7 +111,7 @@ def train_molecules(
             checkpoint.save(training, now=stopped)
         if stopped:
             return
-    yield from training.results(keep_weights)
+    yield from training.results(bool(keep_weights))
     if checkpoint:
         checkpoint.remove()
 
@@ -166,14 +126,17 @@ class Training:
         form: Form,
         runs: Sequence[MoleculeRun],
         protocol: MoleculeProtocol,
+        *,
+        keep_best: bool = False,
     ) -> None:
         self.task, self.model, self.form, self.runs, self.protocol = task, model, form, list(runs), protocol
         self.order, self.seeds = _by_seed(runs)
         self.network = MoleculeNetwork(model)
-        tasks = task.data.y.shape[1]
+        self.encoders = Encoders.of(task.packed)
         in_order = [runs[i] for i in self.order]
         seeds = [run.seed for run in in_order]
-        self.parameters = self._initial(weights_of(model, tasks, form == "reference"), seeds)
+        weights = weights_of(model, task.outputs, form == "reference", self.encoders)
+        self.parameters = self._initial(weights, seeds)
         self.buffers = {name: t.detach() for name, t in self._initial(buffers_of(model), seeds).items()}
         self.strength = torch.tensor([run.strength for run in in_order], dtype=task.dtype, device=task.device)
         lr = torch.full((len(runs),), protocol.lr, dtype=task.dtype, device=task.device)
@@ -183,9 +146,10 @@ class Training:
         self.rates = Rates(torch.full((len(self.seeds),), protocol.dropout, dtype=task.dtype, device=task.device))
         self.steps = _Steps(task, model, self.seeds, protocol)
         self.scores: list[Tensor] = []  # [2, R] after each epoch
+        self.best = {name: t.detach().clone() for name, t in self._weights().items()} if keep_best else {}
         self._programs: dict[tuple[int, int], _Recorded] = {}
         self._given = torch.zeros(len(self.seeds), protocol.batch_size, dtype=torch.int64, device=task.device)
-        self._evaluated = {part: self._eval_batches(part) for part in ("valid", "test")}
+        self._evaluated = {part: evaluated(task.packed, task.data.split[part]) for part in ("valid", "test")}
 
     def epoch(self, number: int) -> None:
         """All mini-batches of an epoch, then the scores."""
@@ -197,6 +161,20 @@ class Training:
         for i, batch in enumerate(orders):
             self.train_on(batch, (number - 1) * len(orders) + i + 1)
         self.scores.append(torch.stack([self.task.score(self.outputs(part), part) for part in ("valid", "test")]))
+        if self.best:
+            self._keep_best()
+
+    @torch.no_grad()
+    def _keep_best(self) -> None:
+        """Copy the weights of the runs whose validation score is better than all before."""
+        sign = 1 if self.task.maximize else -1
+        val = sign * torch.stack([scores[0] for scores in self.scores]).nan_to_num(-sign * torch.inf)
+        better = (val[:-1] < val[-1]).all(0) & val[-1].isfinite()
+        for name, t in self._weights().items():
+            self.best[name][better] = t[better]
+
+    def _weights(self) -> Parameters:
+        return {**self.parameters, **self.buffers}
 
     def train_on(self, batch: tuple[Tensor, tuple[int, int]], number: int) -> None:
         """One step, counted from 1, on the molecules of each seed and the sizes they are padded to."""
@@ -206,20 +184,15 @@ class Training:
         self.adam.advance()
         self._program(size)()
 
-    @torch.no_grad()
     def outputs(self, part: str) -> Tensor:
         """Outputs of all runs on a part of the split, [R, molecules, tasks]."""
-        found = []
-        for batch, count in self._evaluated[part]:
-            h = self.network.atoms(self.parameters, self.buffers, batch, lambda _: None, training=False)
-            found.append(self.network.predict(self.parameters, h, batch)[0, :, :count])
-        return torch.cat(found, dim=1)
+        return outputs_of(self.network, self.parameters, self.buffers, self._evaluated[part])
 
     def results(self, keep_weights: bool = False) -> Iterator[tuple[int, MoleculeResult]]:
-        """The results, in the order of training; with the weights of the last epoch if wanted."""
+        """The results, in the order of training; if wanted, with the weights of the reported epoch, or of the last."""
         scores = torch.stack(self.scores).cpu().numpy()
         for row, place in enumerate(self.order):
-            kept = {**self.parameters, **self.buffers} if keep_weights else {}
+            kept = (self.best or self._weights()) if keep_weights else {}
             weights = {name: t[row].detach().cpu() for name, t in kept.items()}
             val, test = scores[:, 0, row], scores[:, 1, row]
             yield place, MoleculeResult(self.runs[place], val, test, self.task.maximize, weights)
@@ -241,7 +214,8 @@ class Training:
         return len(self.scores)
 
     def _tensors(self) -> dict[str, Tensor]:
-        weights = {f"weight.{name}": t for name, t in {**self.parameters, **self.buffers}.items()}
+        weights = {f"weight.{name}": t for name, t in self._weights().items()}
+        weights |= {f"best.{name}": t for name, t in self.best.items()}
         return weights | self.adam.tensors()
 
     def loss(self, batch: Batch) -> Tensor:
@@ -306,15 +280,28 @@ class Training:
             bounds = np.repeat(weight.bounds, weight.blocks)[:, None]
         return random.uniform(-1, 1, weight.shape) * bounds
 
-    def _eval_batches(self, part: str) -> list[tuple[Batch, int]]:
-        """The part in its own order, as mini-batches that all runs share."""
-        chosen, packed = self.task.data.split[part], self.task.packed
-        found = []
-        for start in range(0, len(chosen), EVALUATED):
-            rows = chosen[start : start + EVALUATED]
-            sizes = int(packed.atoms_of[rows].sum()), max(int(packed.bonds_of[rows].sum()), 1)
-            found.append((assemble(packed, torch.from_numpy(rows[None]).to(self.task.device), *sizes), len(rows)))
-        return found
+
+Evaluated = list[tuple[Batch, int]]
+
+
+def evaluated(packed: Packed, chosen: NDArray[np.int64]) -> Evaluated:
+    """These graphs in their order, as mini-batches that all runs share, and how many each has."""
+    found = []
+    for start in range(0, len(chosen), EVALUATED):
+        rows = chosen[start : start + EVALUATED]
+        sizes = int(packed.atoms_of[rows].sum()), max(int(packed.bonds_of[rows].sum()), 1)
+        found.append((assemble(packed, torch.from_numpy(rows[None]).to(packed.source.device), *sizes), len(rows)))
+    return found
+
+
+@torch.no_grad()
+def outputs_of(network: MoleculeNetwork, p: Parameters, buffers: Parameters, batches: Evaluated) -> Tensor:
+    """Outputs of all replicas in evaluation mode, [R, graphs, outputs]."""
+    found = []
+    for batch, count in batches:
+        h = network.atoms(p, buffers, batch, lambda _: None, training=False)
+        found.append(network.predict(p, h, batch)[0, :, :count])
+    return torch.cat(found, dim=1)
 
 
 class _Steps:
@@ -333,7 +320,7 @@ class _Steps:
         for low, high in zip([0, *levels], levels, strict=False):
             inside = sizes[(atoms > low) & (atoms <= high)]
             if len(inside):
-                self.levels.append((high, _rounded(int(inside[:, 1].max()))))
+                self.levels.append((high, _rounded(max(int(inside[:, 1].max()), 1))))
 
     def orders(self, epoch: int) -> list[tuple[Tensor, tuple[int, int]]]:
         """The mini-batches of an epoch: molecules [S, B], −1 where there are fewer, and the padded sizes."""

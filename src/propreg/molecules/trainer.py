@@ -13,7 +13,8 @@ from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.spec import Method, Report, Result
 from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, MoleculeTask, train_molecules
+from propreg.molecules.tasks import MoleculeTask
+from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
 from propreg.store.errors import StudyError
 from propreg.store.run import Batch, Cell, Outcome, Record
 
