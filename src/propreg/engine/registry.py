@@ -39,6 +39,7 @@ class Registry(MutableMapping[str, Entry]):
 
     def __init__(self, kind: str, entries: Iterable[Entry], more: str = "") -> None:
         self._entries = {entry.name: entry for entry in entries}
+        self._unlisted: dict[str, Entry] = {}
         self.kind, self._more = kind, more
 
     def _all(self) -> dict[str, Entry]:
@@ -47,17 +48,23 @@ class Registry(MutableMapping[str, Entry]):
             self._entries |= {entry.name: entry for entry in import_module(module).ENTRIES}
         return self._entries
 
+    def add_unlisted(self, entry: Entry) -> None:
+        """Add an entry that is found by its name and listed nowhere: what a user passes, like a function."""
+        self._unlisted[entry.name] = entry
+
     def __getitem__(self, name: str) -> Entry:
+        if name in self._unlisted:
+            return self._unlisted[name]
         if name not in self._all():
             raise _choices.unknown(self.kind, name, self)
         return self._all()[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._all()
+        return name in self._unlisted or name in self._all()
 
     def get(self, name: str, default: Any = None) -> Any:
         """The entry of that name, or the default."""
-        return self._all().get(name, default)
+        return self._unlisted.get(name) or self._all().get(name, default)
 
     def __setitem__(self, name: str, entry: Entry) -> None:
         self._all()[name] = entry

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from time import monotonic
 from traceback import clear_frames
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from propreg.devices import find_device
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.models.user_module import Factory, OwnNetwork
 from propreg.engine.regularizers import REGULARIZERS, tunable
+from propreg.engine.regularizers.own import Function, own_regularizer
 from propreg.engine.regularizers.regularizer import Preset
 from propreg.engine.torch_modes import ordinary_modes, random_state_kept
 from propreg.engine.training.batches import replicas_that_fit
@@ -41,6 +42,7 @@ from propreg.fitting.inputs import (
 )
 from propreg.fitting.job import Job
 from propreg.fitting.kept import KeptRuns, missing_groups, settings_of
+from propreg.fitting.leaderboard import fit_several, several
 from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Compute, Direction, check_score, score_of
@@ -56,9 +58,10 @@ def fit(
     model: str | Model | Factory = "gcn",
     mu: Literal["auto"] | float | Sequence[float] = "auto",
     *,
-    method: str = "preg",
+    models: Sequence[str | Model | Factory] | None = None,
+    method: str | Function | Sequence[str | Function] = "preg",
     preset: Preset = "paper",
-    regularizer: str | None = None,
+    regularizer: str | Function | Sequence[str | Function] | None = None,
     scale: Scale | Scaling = "auto",
     metric: "str | Compute | tuple[Compute, Direction]" = "accuracy",
     class_weight: Literal["balanced"] | None = None,
@@ -97,9 +100,11 @@ def fit(
             every run after torch's random state is set to the run's seed; parameters that require no gradient stay
             as they are. On a CPU its runs are trained one after another; on a GPU together if
             ``torch.func.vmap`` supports it, and its dropout then depends on the batch.
+        models: Several models in place of ``model``, on the same splits and seeds: the result is that of the best on
+            validation, and its ``leaderboard`` has all, with what the comparison says about the graph's edges.
         mu: ``"auto"`` for the method's own grid (from 0.05 to 1 for P-reg), one strength, or a list of them.
         method: ``"preg"``, or a baseline of the paper: ``"laplacian"``, ``"confidence_penalty"`` or
-            ``"label_smoothing"``.
+            ``"label_smoothing"``; a function ``(z, edge_index) -> scalar`` of your own; or several of them, as models.
         preset: The paper form (``"paper"``) or the official-code form (``"reference"``) of the regularizer; see
             :meth:`propreg.PReg.preset`.
         regularizer: Another name of ``method``.
@@ -148,7 +153,10 @@ def fit(
         >>> result.mu in (0.0, 0.5), result.test.shape
         (True, (2, 1, 1))
     """
-    method = _method(method, regularizer)
+    arguments = dict(locals())
+    if several(arguments):
+        return fit_several(fit, arguments)
+    method = _method(method, regularizer, resume)
     _check_choices(preset, on_error, class_weight, refit, progress)
     masks = splits_of_masks(data)
     graph = graph_of(data if masks is None else without_masks(data))
@@ -163,10 +171,7 @@ def fit(
     like, protocol = training(spec, given, rate)
     if score != ACCURACY and protocol.rule == "official":
         protocol = replace(protocol, rule="val_loss")
-    # All strengths of a split train together: what an interruption leaves can then be compared.
-    names = list(parts)
-    order = [(m, s, n) for s in range(shape[1]) for n in range(shape[2]) for m in range(shape[0])]
-    replicas = [replace(like, seed=seed, split=names[s], strength=mus[m]) for m, s, seed in order]
+    order, replicas = _in_order(like, list(parts), mus, shape[2])
     on, scaling = find_device(device), scaling_of(graph.x, scale)
     scaled = replace(without_splits(graph), x=scaling(graph.x))
     if scaling.kind == "none" and not own:
@@ -201,6 +206,17 @@ def fit(
     return result
 
 
+def _in_order(
+    like: Replica, names: Sequence[str], mus: Sequence[float], seeds: int
+) -> tuple[list[tuple[int, int, int]], list[Replica]]:
+    """Places [strength, split, seed] and the replicas of all runs.
+
+    All strengths of a split train together: what an interruption leaves can then be compared.
+    """
+    order = [(m, s, n) for s in range(len(names)) for n in range(seeds) for m in range(len(mus))]
+    return order, [replace(like, seed=seed, split=names[s], strength=mus[m]) for m, s, seed in order]
+
+
 def _check_choices(preset: str, on_error: str, class_weight: str | None, refit: str | None, progress: object) -> None:
     _errors.one_of("preset", preset, ("paper", "reference"))
     _errors.one_of("on_error", on_error, ("record", "raise"))
@@ -225,12 +241,19 @@ def _what_is_trained(
     return own, spec, spec.architecture.dropout if dropout is None else number("dropout", dropout)
 
 
-def _method(method: str, regularizer: str | None) -> str:
-    """The regularizer's name, under either of the two arguments."""
+def _method(method: Any, regularizer: Any, resume: object) -> str:
+    """The regularizer's name, under either of the two arguments; a function gets an entry of its own."""
     if regularizer is not None and method not in ("preg", regularizer):
         raise ValueError(f"regularizer is another name of method, but {regularizer!r} is not {method!r}: pass one.")
-    _errors.one_of("method" if regularizer is None else "regularizer", found := regularizer or method, tunable())
-    return found
+    found, name = (method, "method") if regularizer is None else (regularizer, "regularizer")
+    if not isinstance(found, str) and callable(found):
+        if resume is not None:
+            raise ValueError("resume cannot know whether a regularizer of your own is the same: leave resume out.")
+        entry = own_regularizer(found)
+        REGULARIZERS.add_unlisted(entry)
+        return entry.name
+    _errors.one_of(name, found, tunable(), " or a function (z, edge_index) -> scalar")
+    return str(found)
 
 
 def _refitted(

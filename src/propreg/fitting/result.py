@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from propreg.data.scaling import Scaling
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Result
 from propreg.fitting.explain import Facts, reasons
+from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.selection import matched
 from propreg.fitting.verdict import JUDGING, Judging, judge, points, signed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MOST_SEEDS = 5  # that are listed
 
 
-@dataclass(frozen=True, eq=False)  # it holds arrays, whose == has no single answer
+@dataclass(frozen=True, eq=False, repr=False)  # it holds arrays, whose == has no single answer
 class FitResult:
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
 
@@ -53,6 +54,7 @@ class FitResult:
         scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
         graph: The graph that was given.
         judging: What ``val`` and ``test`` hold, and of which nodes.
+        leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
         refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
 
     Example:
@@ -83,6 +85,11 @@ class FitResult:
     graph: Graph | None = None
     judging: Judging = JUDGING
     refit: Result | None = None
+    leaderboard: Leaderboard | None = None
+
+    def __repr__(self) -> str:
+        """The verdict in one line; :meth:`summary` has the numbers."""
+        return f"<FitResult: {judge(self).sentence}>"
 
     @property
     def plain(self) -> Summary:
@@ -164,8 +171,10 @@ class FitResult:
     def summary(self) -> str:
         """A few lines: plain, the best strength above 0, their difference, and the verdict.
 
-        For a fit that was interrupted, the first line states how far it got.
+        For a fit that was interrupted, the first line states how far it got. Of several models, the leaderboard.
         """
+        if self.leaderboard is not None:
+            return "\n".join([self.leaderboard.summary(), "", replace(self, leaderboard=None).summary()])
         verdict = judge(self)
         found = verdict.pair
         if found is None:

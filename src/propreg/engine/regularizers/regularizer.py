@@ -92,6 +92,7 @@ class Regularizer:
         bounded: Whether a strength lies between 0 and 1.
         masked: Whether the share of nodes that count (:attr:`.Replica.unmask`) means something.
         uses_edges: Whether it compares nodes along the graph's edges.
+        own: Whether it is a function of the user's, which may do what no CUDA graph records.
         check: Raises ``ValueError`` for options that cannot be combined.
         passes: The number of training passes, each with dropout masks of its own.
         in_groups: Whether the loss takes logits of several replicas side by side, see :class:`TrainingPasses`.
@@ -109,6 +110,7 @@ class Regularizer:
     bounded: bool = False
     masked: bool = False
     uses_edges: bool = False
+    own: bool = False
     check: Callable[[Method], None] = accept
     passes: Callable[[Method], int] = one_pass
     in_groups: Callable[[Method], bool] = not_in_groups

@@ -95,7 +95,7 @@ def one_phase(
     network: Network | None = None,
 ) -> Iterator[Phase]:
     """The training of a model, or of a network of the caller's own, with a regularizer."""
-    recordable = network is None  # a module of the user's own may do anything
+    recordable = network is None and not method.regularizer.own  # what is the user's own may do anything
     network = network or problem.network(model)
     state = begin(problem, network, model, replicas, protocol)
     objective = RegularizedLoss(method, problem.regularizer(method))

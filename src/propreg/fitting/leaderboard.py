@@ -1,0 +1,230 @@
+"""Several models and regularizers on the same splits and seeds: who is best, and what that says about the edges."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from propreg.data.describe import is_undirected
+from propreg.data.graph import Graph
+from propreg.engine.models import MODELS
+from propreg.engine.regularizers import REGULARIZERS
+from propreg.engine.spec import Model
+from propreg.fitting.selection import matched
+from propreg.fitting.verdict import Judging, Pair, nested_pair, pair, points, signed
+from propreg.statistics import Difference, Summary, paired
+
+if TYPE_CHECKING:
+    from propreg.fitting.result import FitResult
+
+BLIND = "mlp"  # the architecture that sees no edges
+
+
+@dataclass(frozen=True)
+class Row:
+    """A model at its chosen strength.
+
+    Args:
+        name: The key of its result.
+        title: What people call it, with the strength.
+        validation: Its mean score on validation, which it is ranked by.
+        test: Its scores on test.
+        gain: The comparison with its own plain model; None if that was chosen, or no pair is finished.
+    """
+
+    name: str
+    title: str
+    validation: float
+    test: Summary
+    gain: Pair | None
+
+
+@dataclass(frozen=True, eq=False)
+class Leaderboard:
+    """Results by name, trained on the same splits and seeds.
+
+    Attributes:
+        results: In the order of the models that were asked for.
+        undirected: The plain model of the first result whose model sees edges, on the same graph with each edge in both
+            directions; None if that is the graph.
+    """
+
+    results: "Mapping[str, FitResult]"
+    undirected: "FitResult | None" = None
+
+    @property
+    def judging(self) -> Judging:
+        """What the scores are."""
+        return next(iter(self.results.values())).judging
+
+    @property
+    def best(self) -> str:
+        """The name of the result that is best on validation; the first of equal ones."""
+        return self.rows()[0].name
+
+    def rows(self) -> list[Row]:
+        """One for each result, the best on validation first."""
+        rows = [_row(name, result) for name, result in self.results.items()]
+        return sorted(rows, key=lambda row: -self.judging.sign * row.validation)
+
+    def findings(self) -> list[str]:
+        """What the comparison says about the edges of the graph; empty if nothing is remarkable."""
+        return [*self._about_edges(), *self._about_directions()]
+
+    def summary(self) -> str:
+        """The table and the findings."""
+        return "\n".join([*table(self.rows(), self.judging), *self.findings()])
+
+    def _about_edges(self) -> Iterator[str]:
+        blind = next((result for result in self.results.values() if _architecture(result) == BLIND), None)
+        seeing = self._seeing()
+        if blind is None or seeing is None or (apart := _apart(blind, seeing)) is None:
+            return
+        name = MODELS[_architecture(seeing)].title
+        gives = _gives(apart, self.judging)
+        if apart.verdict == "better":
+            yield f"The edges mislead: the plain MLP, which sees none, does better than the plain {name}, by {gives}."
+        elif apart.mean >= 0:
+            yield f"The edges help little: the plain MLP, which sees none, does as well as the plain {name}: {gives}."
+
+    def _about_directions(self) -> Iterator[str]:
+        seeing = self._seeing()
+        if self.undirected is None or seeing is None or (apart := _apart(self.undirected, seeing)) is None:
+            return
+        if apart.verdict == "better":
+            yield (
+                f"Undirected beats directed: with each edge in both directions, the plain "
+                f"{MODELS[_architecture(seeing)].title} is better by {_gives(apart, self.judging)}. Make the graph "
+                "undirected, for example with torch_geometric.transforms.ToUndirected()."
+            )
+
+    def _seeing(self) -> "FitResult | None":
+        """The first result whose model sees edges, a GCN if there is one."""
+        seeing = [result for result in self.results.values() if _architecture(result) not in ("", BLIND)]
+        return next((result for result in seeing if _architecture(result) == "gcn"), next(iter(seeing), None))
+
+
+def several(given: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a fit name several models or regularizers."""
+    lists = (given["method"], given["regularizer"])
+    return given["models"] is not None or any(isinstance(each, list | tuple) for each in lists)
+
+
+def fit_several(fit: "Callable[..., FitResult]", given: Mapping[str, Any]) -> "FitResult":
+    """The result of the model that is best on validation, with the leaderboard of all.
+
+    Args:
+        fit: Fits one model with one regularizer.
+        given: Its arguments; ``models`` and ``method`` (or ``regularizer``) may name several.
+    """
+    methods = _listed(given["method"] if given["regularizer"] is None else given["regularizer"])
+    models = _listed(given["model"] if given["models"] is None else given["models"])
+    if given["models"] is not None and given["model"] != "gcn":
+        raise ValueError("model and models are given: pass the model as one of models.")
+    if not models or not methods:
+        raise ValueError(f"{'models' if not models else 'method'} is empty: name at least one.")
+    end = None if given["time_limit"] is None else monotonic() + float(given["time_limit"])
+    options = {**given, "models": None, "regularizer": None}
+    results: dict[str, FitResult] = {}
+    for model in models:
+        for method in methods:
+            name = _unused(_name(model) + (f" + {_name(method)}" if len(methods) > 1 else ""), results)
+            left = None if end is None else max(0.0, end - monotonic())
+            if results and left == 0:
+                break
+            results[name] = fit(**{**options, "model": model, "method": method, "time_limit": left})
+            if not results[name].finished:
+                return _best_of(Leaderboard(results), finished=False)
+    board = Leaderboard(results)
+    return _best_of(replace(board, undirected=_undirected(fit, options, board)), finished=end is None or left != 0)
+
+
+def _undirected(fit: "Callable[..., FitResult]", options: Mapping[str, Any], board: Leaderboard) -> "FitResult | None":
+    seeing = board._seeing()
+    graph = None if seeing is None else seeing.graph
+    if seeing is None or graph is None or graph.edge_weight is not None or is_undirected(graph.edge_index):
+        return None
+    both = np.unique(np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1), axis=1)
+    data = Graph(graph.name, both, graph.x, graph.y, class_names=graph.class_names, digests=graph.digests)
+    alike = {**options, "model": seeing.architecture, "method": "preg", "mu": 0.0, "splits": dict(seeing.splits)}
+    nothing = {"test": None, "train_per_class": None, "val_per_class": None, "refit": None}
+    return fit(**{**alike, **nothing, "data": data})
+
+
+def _best_of(board: Leaderboard, *, finished: bool) -> "FitResult":
+    best = board.results[board.best]
+    return replace(best, leaderboard=board, finished=finished and all(r.finished for r in board.results.values()))
+
+
+def table(rows: Sequence[Row], judging: Judging) -> Iterator[str]:
+    """The rows in columns; what each gains over its own plain model is the last."""
+    wide = max(len(row.title) for row in rows) + 4
+    yield f"{'':<{wide}}{'validation':>10}  {judging.what:>13}  {'95 % interval':>17}  {'over its plain model':>20}"
+    for place, row in enumerate(rows, 1):
+        several = row.test.runs > 1
+        interval = f"{_value(row.test.low, judging)} to {_value(row.test.high, judging)}" if several else "–"
+        gain = "–" if row.gain is None else _difference(row.gain.difference.mean, judging)
+        yield (
+            f"{place:<3} {row.title:<{wide - 4}}{_value(row.validation, judging):>10}  "
+            f"{_value(row.test.mean, judging):>{max(13, len(judging.what))}}  {interval:>17}  {gain:>20}"
+        )
+
+
+def _row(name: str, result: "FitResult") -> Row:
+    chosen = bool(result.mu)
+    nested = result.judging.nested and chosen
+    compared = None if not chosen else nested_pair(result) if nested else pair(result, result.mu)
+    test = compared.other if compared is not None else result.chosen
+    val = result.val[result.mus.index(result.mu)]
+    strength = "plain" if not chosen else "mu per fold" if nested else f"{result.mu:g}"
+    model = MODELS[_architecture(result)].title if result.architecture is not None else name.split(" + ", maxsplit=1)[0]
+    title = f"{model}, plain" if not chosen else f"{model} + {REGULARIZERS[result.method].title} {strength}"
+    return Row(name, title, float(np.nanmean(val)) if (~np.isnan(val)).any() else math.nan, test, compared)
+
+
+def _apart(first: "FitResult", second: "FitResult") -> Difference | None:
+    """The plain models, first minus second, on the splits and seeds that both have finished; positive is better."""
+    if first.test.shape[1:] != second.test.shape[1:]:
+        return None
+    sign = first.judging.sign
+    mine, theirs = matched(sign * first.test[0], sign * second.test[0])
+    return paired(mine, theirs) if mine.size else None
+
+
+def _gives(apart: Difference, judging: Judging) -> str:
+    write = points if judging.fraction else signed
+    unit = f"points of {judging.what}" if judging.fraction else f"in {judging.what}"
+    return f"{write(apart.mean)} {unit} (95 % interval {write(apart.low)} to {write(apart.high)})"
+
+
+def _value(value: float, judging: Judging) -> str:
+    return f"{100 * value:.2f} %" if judging.fraction else f"{value:.4f}"
+
+
+def _difference(value: float, judging: Judging) -> str:
+    return f"{points(value)} points" if judging.fraction else signed(value)
+
+
+def _architecture(result: "FitResult") -> str:
+    return "" if result.architecture is None else result.architecture.name
+
+
+def _listed(given: Any) -> list[Any]:
+    return list(given) if isinstance(given, list | tuple) else [given]
+
+
+def _name(given: Any) -> str:
+    if isinstance(given, str | Model):
+        return given if isinstance(given, str) else given.name
+    return str(getattr(given, "__name__", type(given).__name__)).strip("<>")
+
+
+def _unused(name: str, taken: Mapping[str, Any]) -> str:
+    """The name, with a number if it is taken."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name} {number}", number + 1
+    return found
