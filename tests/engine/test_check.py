@@ -30,7 +30,7 @@ def problem(**parts: Any) -> Problem:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"model": Model("gnn")}, "Did you mean 'gcn'"),
+        ({"model": Model("gcm")}, "Did you mean 'gcn'"),
         ({"model": Model(layers=1)}, "layers must be a whole number of at least 2"),
         ({"model": Model("gat", layers=3)}, "gat has 2 layers"),
         ({"model": Model(input_dropout=1.5)}, "input_dropout must lie between 0 and 1"),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from propreg.engine import Model
+from propreg.engine import Model, Replica
 from propreg.engine.models import MODELS
 
 SMALLER: dict[str, dict[str, Any]] = {"gat": {"hidden": 4, "heads": 2}, "gcnii": {"layers": 5}}
@@ -16,3 +16,9 @@ def small(name: str) -> Model:
 
 
 NAMES = list(MODELS)
+TRAINED = [name for name in NAMES if MODELS[name].trained]
+
+
+def for_model(name: str, replicas: list[Replica]) -> list[Replica]:
+    """The replicas, without a strength for what is not trained."""
+    return replicas if MODELS[name].trained else [replace(replica, strength=0.0) for replica in replicas]

@@ -11,12 +11,14 @@ from torch import Tensor
 from torch.nn.functional import batch_norm, layer_norm
 
 from engine.graphs import problem
-from methods.plain import Drop, Forward, Weights, check_trains_like, no_drop, normalized, on_nonzeros
-from methods.six_nodes import X, adjacency, six_nodes
+from methods.plain import Drop, Forward, Weights, check_trains_like, dense_features, no_drop, normalized, on_nonzeros
+from methods.six_nodes import X, adjacency, six_nodes, softmax
 from propreg.engine import Method, Model, Problem, Protocol, Replica, train_all
+from propreg.engine.models.correct_smooth import CorrectSmoothModel
 from propreg.engine.models.dagnn import DagnnModel
 from propreg.engine.models.deep_appnp import DeepAppnp, DeepAppnpModel
 from propreg.engine.models.gcnii import GcniiModel
+from propreg.engine.models.label_propagation import LabelPropagationModel
 from propreg.engine.models.network import no_dropout
 from propreg.engine.models.s2gc import S2gcModel
 from propreg.engine.models.tuned_gcn import TunedGcnModel
@@ -159,6 +161,56 @@ def evaluated(model: Model) -> tuple[dict[str, Any], Any]:
     return {name: t[0].detach().numpy() for name, t in state.parameters.items()}, z[0].detach().numpy()
 
 
+def on_six_nodes(model: Model) -> tuple[np.ndarray[Any, Any], Any, dict[str, Any]]:
+    """D^(−1/2) A D^(−1/2) without loops, the labels of the training nodes, and the weights and logits."""
+    a = (adjacency() > 0).astype(float) - np.eye(6)
+    degree = a.sum(1)
+    root = np.divide(1, np.sqrt(degree), out=np.zeros(6), where=degree > 0)
+    labels = np.zeros((6, 3))
+    labels[[0, 1, 2], [0, 1, 2]] = 1
+    p, z = evaluated(model)
+    return root[:, None] * a * root, labels, {**p, "logits": z}
+
+
+def test_label_propagation_on_six_nodes() -> None:
+    spread, labels, found = on_six_nodes(LabelPropagationModel(steps=3, teleport=0.25))
+    shares = labels
+    for _ in range(3):
+        shares = 0.75 * spread @ shares + 0.25 * labels
+    assert (found["labels"] == labels).all()
+    np.testing.assert_allclose(np.exp(found["logits"]), np.maximum(shares, 1e-12), atol=1e-9)
+    assert len(set(found["logits"][5])) == 1, "nothing reaches the node without neighbors"
+
+
+def test_correct_and_smooth_on_six_nodes() -> None:
+    model = CorrectSmoothModel(hidden=5, steps=2, teleport=0.25, smoothing_teleport=0.5)
+    spread, labels, found = on_six_nodes(model)
+    z = np.maximum(X @ found["w0"] + found["b0"], 0) @ found["w1"] + found["b1"]
+    predicted = softmax(z)
+    wrong = np.zeros((6, 3))
+    wrong[:3] = labels[:3] - predicted[:3]
+    errors = 0.75 * spread @ (0.75 * spread @ wrong + 0.25 * wrong) + 0.25 * wrong
+    sizes = np.abs(errors).sum(1, keepdims=True)
+    corrected = predicted + np.divide(errors * np.abs(wrong[:3]).sum(1).mean(), sizes, out=errors, where=sizes > 0)
+    start = np.vstack([labels[:3], corrected[3:]])
+    smoothed = 0.5 * spread @ (0.5 * spread @ start + 0.5 * start) + 0.5 * start
+    np.testing.assert_allclose(np.exp(found["logits"]), np.maximum(smoothed, 1e-12), atol=1e-7)
+
+
+def test_correct_and_smooth_trains_its_mlp() -> None:
+    """A training pass has the logits of the MLP."""
+    found = problem()
+    network, state = started(found, CorrectSmoothModel(hidden=8), RUNS)
+    draw = DropoutMasks(state, 0)
+    z = network.finish(state.tensors, network.begin(state.tensors), draw)
+    masks, p = draw("hidden1"), state.parameters
+    assert masks is not None
+    assert not p["labels"].requires_grad
+    h = (dense_features(found) @ p["w0"] + p["b0"].unsqueeze(1)).relu()
+    h = h * masks.factors(h[0].numel(), h.dtype).view(h.shape)
+    torch.testing.assert_close(z, h @ p["w1"] + p["b1"].unsqueeze(1))
+
+
 @pytest.mark.parametrize(("steps", "apart"), [(1, 1.0), (10, 0.5), (300, 1e-7)])
 def test_appnp_approaches_its_closed_form(steps: int, apart: float) -> None:
     """α (I − (1 − α) Â)⁻¹ H, at the speed of (1 − α)^K."""
@@ -210,6 +262,7 @@ def test_the_convolutions_of_gcnii_decay_by_themselves() -> None:
         (GcniiModel(conv_decay=-1.0), "conv_decay must be a number of at least 0, got -1.0"),
         (TunedGcnModel(norm="pair"), "norm must be 'none', 'batch' or 'layer', got 'pair'"),  # type: ignore[arg-type]
         (DagnnModel(layers=3), "dagnn has 2 layers, got layers=3"),
+        (CorrectSmoothModel(smoothing_teleport=2.0), "smoothing_teleport must lie between 0 and 1, got 2.0"),
         (S2gcModel(heads=3), "heads means nothing for s2gc, got 3"),
     ],
 )

@@ -12,7 +12,7 @@ import torch
 import propreg
 from communities import communities
 from engine.graphs import problem
-from methods.small import NAMES, small
+from methods.small import NAMES, TRAINED, for_model, small
 from propreg.data.own.pyg import to_data
 from propreg.engine import Method, Options, Protocol, Replica, Result, train_all
 from propreg.engine.models import MODELS
@@ -28,7 +28,7 @@ EPOCHS = Protocol("last", max_epochs=50)
 
 def trained(name: str, replicas: list[Replica]) -> dict[int, Result]:
     options = Options(keep_weights=True, keep_history=True, batch=len(replicas), workers=1)
-    return dict(train_all(problem(), small(name), Method("preg"), replicas, EPOCHS, options))
+    return dict(train_all(problem(), small(name), Method("preg"), for_model(name, replicas), EPOCHS, options))
 
 
 @cache
@@ -48,7 +48,7 @@ def test_a_run_is_the_same_alone_and_in_a_batch(name: str) -> None:
             torch.testing.assert_close(together(name)[i].weights[key], weight, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if MODELS[name].trainer is None])
+@pytest.mark.parametrize("name", TRAINED)
 def test_p_reg_is_on_top(name: str) -> None:
     """Runs that differ in their strength alone start alike, and end apart."""
     losses = [together(name)[i].history["loss"] for i in (2, 0)]
@@ -62,10 +62,14 @@ FIT: dict[str, Any] = {"splits": 1, "seeds": 1, "train_per_class": 5, "val_per_c
 FIT |= {"progress": False, "device": "cpu"}
 
 
+def strength(name: str) -> float:
+    return 0.2 if name in TRAINED else 0.0
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_fit_on_a_graph_of_one_s_own(name: str, tmp_path: Path) -> None:
     """The trained module has the predictions of the run, and survives being saved."""
-    result = propreg.fit(GRAPH, small(name), 0.2, **FIT)
+    result = propreg.fit(GRAPH, small(name), strength(name), **FIT)
     assert result.finished
     data = to_data(GRAPH)
     logits = result.model(data.x, data.edge_index)
@@ -83,7 +87,7 @@ def test_fit_on_a_graph_of_one_s_own(name: str, tmp_path: Path) -> None:
 def test_a_name_is_enough(name: str) -> None:
     """With the entry's own training, but for the number of epochs."""
     entry = MODELS[name]
-    result = propreg.fit(GRAPH, name, 0.2, **{**FIT, "max_epochs": 2})
+    result = propreg.fit(GRAPH, name, strength(name), **{**FIT, "max_epochs": 2})
     assert result.architecture == entry.default
     known = entry.trained_with()
     assert (result.runs[0].replica.lr, result.runs[0].replica.patience) == (known["lr"], known["patience"])
@@ -102,3 +106,8 @@ def test_recipes_are_settings_that_the_engine_takes(name: str) -> None:
         model = replace(model, hidden=8, layers=min(model.layers, 4))
         ((_, result),) = train_all(problem(), model, Method(), [replica], protocol)
         assert result.epochs == 1
+
+
+def test_no_regularizer_goes_on_top_of_what_is_not_trained() -> None:
+    with pytest.raises(ValueError, match=r"strength means nothing for label-propagation, which is not trained, got"):
+        propreg.fit(GRAPH, "label-propagation", 0.2, **FIT)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.graphs import CLASSES, sample, splits
-from methods.small import NAMES, small
+from methods.small import NAMES, for_model, small
 from propreg.engine import Method, Options, Problem, Protocol, Replica, train_all
 from propreg.engine.models import MODELS
 from propreg.engine.training import epoch
@@ -159,7 +159,7 @@ def test_a_serial_method_reports_the_same_weights(name: str) -> None:
     results = [
         dict(
             train_all(
-                with_nonsense(*parts), small(name), Method("preg"), RUNS, Protocol("strict", EPOCHS),
+                with_nonsense(*parts), small(name), Method("preg"), for_model(name, RUNS), Protocol("strict", EPOCHS),
                 Options(keep_weights=True, workers=1),
             )
         )

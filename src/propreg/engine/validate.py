@@ -84,6 +84,11 @@ def check(
     for replica in replicas:
         check_kind("each of replicas", replica, Replica)
         _replica(replica, method, splits)
+        if replica.strength and not model.architecture.trained:
+            raise ValueError(
+                f"strength means nothing for {model.name}, which is not trained, got {replica.strength!r}: leave it "
+                "out; for propreg.fit pass mu=0."
+            )
     for name in {replica.split for replica in replicas}:
         check_split(splits[name], y, f"split {name!r}", may_overlap=True)
 

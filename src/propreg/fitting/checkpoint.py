@@ -369,10 +369,15 @@ def _check_state(state: Arrays, settings: Settings, scaling: Scaling, where: str
         raise DataError(f"{where}: has other arrays than a {model.name} of {model.layers} layers: save it again.")
     for name, shape in shapes.items():
         array = state[name]
-        if array.shape != shape or array.dtype != np.float32:
+        if not _fits(array.shape, shape) or array.dtype != np.float32:
             raise DataError(f"{where}: {name} is {array.dtype} {array.shape}, not float32 {shape}: save it again.")
         if not np.isfinite(array).all():
             raise DataError(f"{where}: {name} holds a NaN or infinite weight: train and save it again.")
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether the shapes are equal, where 0 stands for any number: the nodes of a graph."""
+    return len(found) == len(shape) and all(n in (0, m) for m, n in zip(found, shape, strict=True))
 
 
 def _fill(module: nn.Module, saved: Arrays, where: str) -> nn.Module:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from propreg.engine import ops
 from propreg.engine.models.architecture import (
     ON_WEIGHTED_EDGES,
     Architecture,
@@ -50,10 +51,7 @@ class Appnp(Network):
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""
         start = self.mlp.finish(p, begun, draw)
-        z, teleport, adjacency = start, self.spec.teleport, self.propagation(draw)
-        for _ in range(self.spec.steps):
-            z = (1 - teleport) * adjacency(z) + teleport * start
-        return z
+        return ops.personalized(self.propagation(draw), start, self.spec.steps, self.spec.teleport)
 
     def propagation(self, draw: Draw) -> Matrix | ReplicaMatrix:  # noqa: ARG002
         """Â of all steps of a pass."""

@@ -192,6 +192,7 @@ class Architecture:
         phases: The training of a method that is more than a regularized loss, see
             :mod:`propreg.engine.training.phases`; None: a single phase.
         trainer: Trains replicas one after another where they are no program; None: they are one.
+        trained: Whether it learns anything: else no regularizer goes on top of it.
         source: Who published it.
         recipes: By benchmark dataset, the hyper-parameters that it was published with, or ours.
         uses_edge_weights: Whether the network sees edge weights.
@@ -216,6 +217,7 @@ class Architecture:
     training: Mapping[str, Any] = field(default_factory=dict)
     phases: Phases | None = None
     trainer: Serial | None = None
+    trained: bool = True
     source: Source | None = None
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
     uses_edge_weights: bool = True

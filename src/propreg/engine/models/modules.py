@@ -1,6 +1,7 @@
 """Modules of exported models that neither PyTorch nor PyG has."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -8,6 +9,7 @@ from torch.nn.functional import dropout
 
 from propreg._propagation import Propagation
 from propreg.engine.models.architecture import Layer, Weights, same
+from propreg.engine.ops import diffusion
 
 
 class MixedOrder(nn.Module):
@@ -25,12 +27,7 @@ class MixedOrder(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """[N, F] → [N, F]."""
-        adjacency = Propagation(edge_index, len(x), edge_weight, norm="sym", add_self_loops=True)
-        total = step = self.scale * x
-        for _ in range(self.steps):
-            step = adjacency(step)
-            total = total + step
-        return total / (self.steps + 1)
+        return diffusion.mean_of_powers(_with_loops(x, edge_index, edge_weight), self.scale * x, self.steps)
 
 
 class GatedHops(nn.Module):
@@ -42,11 +39,9 @@ class GatedHops(nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
         """[N, C] → [N, C]."""
-        adjacency = Propagation(edge_index, len(x), edge_weight, norm="sym", add_self_loops=True)
         total: Tensor = self.gate(x).sigmoid() * x
-        for _ in range(self.steps):
-            x = adjacency(x)
-            total = total + self.gate(x).sigmoid() * x
+        for each in diffusion.powers(_with_loops(x, edge_index, edge_weight), x, self.steps):
+            total = total + self.gate(each).sigmoid() * each
         return total
 
 
@@ -90,6 +85,55 @@ class Block(nn.Module):
             z = z + self.beside(x)
         h: Tensor = self.norm(z).relu()
         return dropout(h, self.rate, self.training)
+
+
+class _HoldsLabels(nn.Module):
+    """Holds the labels of the training nodes of the graph that it was fitted on, [N, C]."""
+
+    labels: Tensor
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.register_buffer("labels", torch.zeros(0, classes))
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        # As many rows as the state has: those of a new module are not known.
+        self.labels = torch.zeros_like(state_dict[f"{prefix}labels"], device=self.labels.device)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+class SpreadLabels(_HoldsLabels):
+    """Label propagation: the labels, spread over the graph."""
+
+    def __init__(self, steps: int, teleport: float, classes: int) -> None:
+        super().__init__(classes)
+        self.steps, self.teleport = steps, teleport
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, F] → [N, C]."""
+        adjacency = Propagation(edge_index, len(x), edge_weight, norm="sym")
+        return diffusion.logarithm(diffusion.personalized(adjacency, self.labels, self.steps, self.teleport))
+
+
+class SmoothedPredictions(_HoldsLabels):
+    """The correction and the smoothing of logits; in training mode the logits themselves."""
+
+    def __init__(self, steps: int, teleport: float, smoothing_teleport: float, classes: int) -> None:
+        super().__init__(classes)
+        self.shares = steps, teleport, smoothing_teleport
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, C] → [N, C]."""
+        if self.training:
+            return x
+        adjacency = Propagation(edge_index, len(x), edge_weight, norm="sym")
+        return diffusion.logarithm(
+            diffusion.corrected_and_smoothed(adjacency, x.softmax(-1), self.labels, *self.shares)
+        )
+
+
+def _with_loops(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Propagation:
+    return Propagation(edge_index, len(x), edge_weight, norm="sym", add_self_loops=True)
 
 
 def norm_layer(number: int, width: int) -> Layer:

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from propreg.engine.ops.attention import attend as attend
     from propreg.engine.ops.diffusion import EPSILON as EPSILON
     from propreg.engine.ops.diffusion import batch_norm as batch_norm
+    from propreg.engine.ops.diffusion import corrected_and_smoothed as corrected_and_smoothed
+    from propreg.engine.ops.diffusion import logarithm as logarithm
     from propreg.engine.ops.diffusion import mean_of_powers as mean_of_powers
+    from propreg.engine.ops.diffusion import personalized as personalized
     from propreg.engine.ops.diffusion import powers as powers
     from propreg.engine.ops.diffusion import sharpened as sharpened
     from propreg.engine.ops.diffusion import update_running as update_running
@@ -38,16 +41,19 @@ _HOME = {
     "attend": "attention",
     "batch_norm": "diffusion",
     "bias_relu": "activation",
+    "corrected_and_smoothed": "diffusion",
     "cross_entropy": "loss",
     "dropped": "dropout",
     "dropped_linear": "dropout",
     "elu_linear": "dropout",
     "EPSILON": "diffusion",
     "Features": "features",
+    "logarithm": "diffusion",
     "Masks": "dropout",
     "Matrix": "sparse",
     "mean_of_powers": "diffusion",
     "Pattern": "sparse",
+    "personalized": "diffusion",
     "powers": "diffusion",
     "ReplicaMatrix": "sparse",
     "row_for": "dropout",

@@ -1,26 +1,58 @@
 """Propagation over several steps, and sharpened distributions."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
 
-from propreg.engine.ops.sparse import Matrix
+Spread = Callable[[Tensor], Tensor]
+"""A matrix as an operator on x [..., N, W]: the engine's on a batch of replicas, or the library's on one."""
 
 
-def powers(matrix: Matrix, x: Tensor, steps: int) -> Iterator[Tensor]:
-    """A x, A² x, …, A^steps x for x [R, N, W]."""
+def powers(matrix: Spread, x: Tensor, steps: int) -> Iterator[Tensor]:
+    """A x, A² x, …, A^steps x."""
     for _ in range(steps):
         x = matrix(x)
         yield x
 
 
-def mean_of_powers(matrix: Matrix, x: Tensor, steps: int) -> Tensor:
-    """(x + A x + … + A^steps x) / (steps + 1) for x [R, N, W]: GRAND's mixed-order propagation."""
+def mean_of_powers(matrix: Spread, x: Tensor, steps: int) -> Tensor:
+    """(x + A x + … + A^steps x) / (steps + 1): GRAND's mixed-order propagation."""
     total = x
     for each in powers(matrix, x, steps):
         total = total + each
     return total / (steps + 1)
+
+
+def personalized(matrix: Spread, start: Tensor, steps: int, teleport: float) -> Tensor:
+    """K steps of personalized PageRank, z ← (1 − α) A z + α start."""
+    z = start
+    for _ in range(steps):
+        z = (1 - teleport) * matrix(z) + teleport * start
+    return z
+
+
+def corrected_and_smoothed(
+    matrix: Spread, predicted: Tensor, labels: Tensor, steps: int, teleport: float, smoothing_teleport: float
+) -> Tensor:
+    """Predictions [..., N, C] with their spread errors on the labeled nodes, whose labels then replace them, spread.
+
+    ``labels`` are one-hot rows, 0 for a node without one. Errors are scaled to the mean error of the labeled nodes; a
+    node that none of them reaches keeps its prediction.
+    """
+    known = labels.sum(-1, keepdim=True)
+    wrong = known * (labels - predicted)
+    errors = personalized(matrix, wrong, steps, teleport)
+    size = errors.abs().sum(-1, keepdim=True)
+    mean = wrong.abs().sum((-2, -1), keepdim=True) / known.sum(-2, keepdim=True)
+    scale = (mean / size.clamp_min(1e-12)).masked_fill(size == 0, 1.0)
+    start = known * labels + (1 - known) * (predicted + scale * errors)
+    return personalized(matrix, start, steps, smoothing_teleport)
+
+
+def logarithm(shares: Tensor) -> Tensor:
+    """Logits of shares of classes; a node that nothing reaches has equal ones."""
+    return shares.clamp_min(1e-12).log()
 
 
 def sharpened(p: Tensor, temperature: float) -> Tensor:
