@@ -325,3 +325,38 @@ def test_another_metric_is_named_everywhere(graph: str) -> None:
     ]
     assert "macro-F1" in Path("propreg-run/index.html").read_text()
     assert run("--graph", graph, *QUICK, "--metric", "f1").exit_code == 2
+
+
+def test_several_models_are_one_leaderboard_and_the_folder_is_of_the_best(graph: str) -> None:
+    done = run("--graph", graph, *QUICK, "--model", "mlp, gcn,gat", "--hidden", "8", "--lr", "0.02")
+    assert done.exit_code == 0, done.output
+    assert "Training 6 MLPs and as many of GCN and GAT on" in " ".join(done.stdout.split())
+    ranked = [line for line in done.stdout.splitlines() if re.match(r"[123]  (MLP|GCN|GAT)", line)]
+    assert [line[0] for line in ranked] == ["1", "2", "3"]
+    scores = [float(re.findall(r"([0-9.]+) %", line)[0]) for line in ranked]
+    assert scores == sorted(scores, reverse=True)
+    record = json.loads(Path("propreg-run/run.json").read_text())
+    best = record["model"]
+    assert ranked[0][3:].lower().startswith(best)
+    assert (record["settings"]["hidden"], record["settings"]["lr"]) == (8, 0.02)
+    chosen = record["mus"].index(record["mu"])
+    assert scores[0] == pytest.approx(100 * np.mean(record["val"][chosen]), abs=0.01)
+    alone = run("--graph", graph, *QUICK, "--model", best, "--hidden", "8", "--lr", "0.02", "-o", "alone")
+    assert alone.exit_code == 0
+    assert json.loads(Path("alone/run.json").read_text())["test"] == record["test"]
+    assert [path.name for path in Path().glob(".*training*")] == []
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert run("--graph", graph, "--model", "gcn,gnc").exit_code == 2
+    assert run("--graph", graph, "--model", "mlp", "--layers", "0").exit_code == 2
+
+
+def test_where_the_edges_mislead_the_run_says_so(graph: str) -> None:
+    misleading = communities(nodes=200, same=0.1, degree=6)
+    x = np.asarray(misleading.x).copy()
+    x[np.arange(200), misleading.y] += 3
+    write_graph(graph, replace(misleading, x=x))
+    done = run(
+        "--graph", graph, "--model", "gcn,mlp", "--mu", "0.1", "--splits", "5", "--seeds", "1", "--max-epochs", "30"
+    )
+    assert "The edges mislead: the plain MLP, which sees none, does better than" in " ".join(done.stdout.split())
+    assert "The edges mislead" in Path("propreg-run/index.html").read_text()

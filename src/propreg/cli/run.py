@@ -50,9 +50,9 @@ def run(
     model: Annotated[
         str,
         typer.Option(
-            help="The architecture or the training method, see propreg methods.",
+            help="The architecture or the training method, see propreg methods; several, like gcn,mlp, are compared.",
             metavar=f"<{'|'.join(MODELS)}>",
-            callback=lambda name: _known("model", name, MODELS),
+            callback=lambda names: ",".join(_known("model", name.strip(), MODELS) for name in names.split(",")),
             autocompletion=lambda: list(MODELS),
         ),
     ] = "gcn",
@@ -116,6 +116,14 @@ def run(
             autocompletion=lambda: list(METRICS),
         ),
     ] = "accuracy",
+    lr: Annotated[float | None, typer.Option(min=0, help="Learning rate; default the model's own.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay; default the model's own.")] = None,
+    dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout; default the model's own.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(min=0, help="Epochs without improvement before a training stops.")
+    ] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Width of a hidden layer.")] = None,
+    layers: Annotated[int | None, typer.Option(min=2, help="Number of layers.")] = None,
     normalize_features: Annotated[
         bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
@@ -138,7 +146,7 @@ def run(
         typer.echo("--normalize-features is deprecated: use --scale rows.", err=True)
         scale = scale or Scale.rows
     from propreg.console import StatusLine
-    from propreg.devices import check_device_name
+    from propreg.devices import DeviceError, check_device_name
     from propreg.running.plan import load_own, load_source, make_plan, parse_mu
 
     try:
@@ -161,37 +169,49 @@ def run(
             val_per_class=val_per_class,
         )
     )
-    plan = make_plan(
-        source,
-        model=model,
-        method=method,
-        preset=preset.value,
-        mu=strengths,
-        seeds=seeds,
-        max_epochs=max_epochs,
-        device=device,
-        scale=scale.value if scale else None,
-        metric=metric,
-    )
+    names = list(dict.fromkeys(model.split(",")))
+    try:
+        plans = [
+            make_plan(
+                source,
+                model=name,
+                method=method,
+                preset=preset.value,
+                mu=strengths,
+                seeds=seeds,
+                max_epochs=max_epochs,
+                device=device,
+                scale=scale.value if scale else None,
+                metric=metric,
+                dropout=dropout,
+                training={"lr": lr, "weight_decay": weight_decay, "patience": patience},
+                architecture={"hidden": hidden, "layers": layers},
+            )
+            for name in names
+        ]
+    except DeviceError:
+        raise
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
-        _say(text.before(plan))
+        _say(text.before(plans[0], names))
     claimed = claim_again(output) if resume else claim(output, replace=replace)
     earlier = len(list(claimed.training.glob("*/*")))
     _say(text.kept(claimed.folder, earlier, resumed=resume))
     with terminated_like_interrupted():
-        finished = _train_and_write(plan, claimed, output, progress)
+        finished = _train_and_write(plans, claimed, output, progress)
     if not finished:
         _say(text.to_resume())
         raise typer.Exit(INTERRUPTED)
 
 
-def _train_and_write(plan: "Plan", claimed: "Claim", output: Path, progress: bool) -> bool:
+def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool) -> bool:
     """Write the folder and print the result; returns whether all trainings are finished."""
     from propreg.running import text
-    from propreg.running.compare import compare
+    from propreg.running.compare import compare_models
 
     try:
-        comparison = compare(plan, progress="lines" if progress else False, resume=claimed.training)
+        comparison = compare_models(plans, progress="lines" if progress else False, resume=claimed.training)
     except BaseException:
         claimed.give_up()
         raise
@@ -203,12 +223,15 @@ def _train_and_write(plan: "Plan", claimed: "Claim", output: Path, progress: boo
         finally:
             folder = claimed.publish(whole=wrote)
         if comparison.result.finished:
-            claimed.forget(comparison.result.kept)
+            for kept in comparison.kept:
+                claimed.forget(kept)
     finally:  # a closed pipe must not lose the trained model, nor a full disk the printed result
+        if comparison.board is not None:
+            _say(["", *text.leaderboard(comparison.board)])
         _say(["", *text.table(comparison), "", *text.remarks(comparison)])
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
-            _say(["", *text.predicted(plan.source.graph), *text.written(folder, left_alone)])
+            _say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
     return comparison.result.finished
 
 

@@ -80,7 +80,7 @@ class Leaderboard:
 
     def _about_edges(self) -> Iterator[str]:
         blind = next((result for result in self.results.values() if _architecture(result) == BLIND), None)
-        seeing = self._seeing()
+        seeing = self.seeing()
         if blind is None or seeing is None or (apart := _apart(blind, seeing)) is None:
             return
         name = MODELS[_architecture(seeing)].title
@@ -91,7 +91,7 @@ class Leaderboard:
             yield f"The edges help little: the plain MLP, which sees none, does as well as the plain {name}: {gives}."
 
     def _about_directions(self) -> Iterator[str]:
-        seeing = self._seeing()
+        seeing = self.seeing()
         if self.undirected is None or seeing is None or (apart := _apart(self.undirected, seeing)) is None:
             return
         if apart.verdict == "better":
@@ -101,7 +101,7 @@ class Leaderboard:
                 "undirected, for example with torch_geometric.transforms.ToUndirected()."
             )
 
-    def _seeing(self) -> "FitResult | None":
+    def seeing(self) -> "FitResult | None":
         """The first result whose model sees edges, a GCN if there is one."""
         seeing = [result for result in self.results.values() if _architecture(result) not in ("", BLIND)]
         return next((result for result in seeing if _architecture(result) == "gcn"), next(iter(seeing), None))
@@ -138,20 +138,21 @@ def fit_several(fit: "Callable[..., FitResult]", given: Mapping[str, Any]) -> "F
             results[name] = fit(**{**options, "model": model, "method": method, "time_limit": left})
             if not results[name].finished:
                 return _best_of(Leaderboard(results), finished=False)
-    board = Leaderboard(results)
-    return _best_of(replace(board, undirected=_undirected(fit, options, board)), finished=end is None or left != 0)
+    board, whole = Leaderboard(results), end is None or left != 0
+    if whole and (seeing := board.seeing()) is not None and (both := both_directions(seeing)) is not None:
+        alike = {**options, "data": both, "model": seeing.architecture, "method": "preg", "mu": 0.0}
+        nothing = {"test": None, "train_per_class": None, "val_per_class": None, "refit": None, "time_limit": None}
+        board = replace(board, undirected=fit(**{**alike, **nothing, "splits": dict(seeing.splits)}))
+    return _best_of(board, finished=whole)
 
 
-def _undirected(fit: "Callable[..., FitResult]", options: Mapping[str, Any], board: Leaderboard) -> "FitResult | None":
-    seeing = board._seeing()
-    graph = None if seeing is None else seeing.graph
-    if seeing is None or graph is None or graph.edge_weight is not None or is_undirected(graph.edge_index):
+def both_directions(result: "FitResult") -> Graph | None:
+    """The graph of a result with each edge in both directions; None if it has them, or weights, which may differ."""
+    graph = result.graph
+    if graph is None or graph.edge_weight is not None or is_undirected(graph.edge_index):
         return None
     both = np.unique(np.concatenate([graph.edge_index, graph.edge_index[::-1]], axis=1), axis=1)
-    data = Graph(graph.name, both, graph.x, graph.y, class_names=graph.class_names, digests=graph.digests)
-    alike = {**options, "model": seeing.architecture, "method": "preg", "mu": 0.0, "splits": dict(seeing.splits)}
-    nothing = {"test": None, "train_per_class": None, "val_per_class": None, "refit": None}
-    return fit(**{**alike, **nothing, "data": data})
+    return Graph(graph.name, both, graph.x, graph.y, class_names=graph.class_names, digests=graph.digests)
 
 
 def _best_of(board: Leaderboard, *, finished: bool) -> "FitResult":

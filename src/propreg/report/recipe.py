@@ -10,6 +10,7 @@ from propreg.report.text import number
 from propreg.statistics import Summary
 from propreg.study.tables.pivot import tex
 
+CHOICES = ("scale", "metric", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
 OWN = "my/folder"
 """What stands for a graph that is no benchmark: the record has its name and not its path."""
 
@@ -33,7 +34,7 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
         "--splits": str(len(run.splits)),
         "--seeds": str(run.seeds),
         "--max-epochs": run.settings.get("max_epochs", ""),
-        "--scale": run.settings.get("scale", ""),
+        **{f"--{name.replace('_', '-')}": run.settings[name] for name in CHOICES if name in run.settings},
     } | changes
     parts = [part for name, value in options.items() if value for part in (name, value)]
     return shlex.join(["propreg", "run", *parts])

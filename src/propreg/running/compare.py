@@ -3,7 +3,8 @@
 import math
 import platform
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from propreg import __version__
 from propreg.data.graph import Graph
 from propreg.devices import device_title
-from propreg.engine.spec import Result
+from propreg.engine.models import MODELS
+from propreg.engine.spec import Model, Result
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.fit import fit
+from propreg.fitting.leaderboard import Leaderboard, both_directions
 from propreg.fitting.result import FitResult
 from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import Verdict, judge
@@ -38,6 +41,39 @@ class Comparison:
     verdict: Verdict
     reasons: tuple[str, ...]
     record: dict[str, Any]
+    board: Leaderboard | None = None
+
+    @property
+    def kept(self) -> tuple[Path, ...]:
+        """The folders that hold the finished trainings."""
+        results = [self.result] if self.board is None else self.board.results.values()
+        return tuple(result.kept for result in results if result.kept is not None)
+
+
+def compare_models(
+    plans: Sequence[Plan], *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None
+) -> Comparison:
+    """Compare each model with its plain form, and all of them; the comparison is that of the best on validation."""
+    if len(plans) == 1:
+        return compare(plans[0], progress=progress, resume=resume)
+    found: dict[str, Comparison] = {}
+    for plan in plans:
+        try:
+            found[plan.model] = compare(plan, progress=progress, resume=resume)
+        except KeyboardInterrupt:
+            if not found:
+                raise
+            break
+        if not found[plan.model].result.finished:
+            break
+    whole = len(found) == len(plans) and all(each.result.finished for each in found.values())
+    board = Leaderboard({name: each.result for name, each in found.items()})
+    if whole and (seeing := board.seeing()) is not None and (both := both_directions(seeing)) is not None:
+        plan = next(plan for plan in plans if board.results[plan.model] is seeing)
+        board = replace(board, undirected=_fit(plan, both, 0.0, progress=progress, resume=None))
+    best = found[board.best]
+    record = {**best.record, "finished": whole, "notes": [*best.record["notes"], *board.findings()]}
+    return replace(best, board=board, record=record, result=replace(best.result, finished=whole))
 
 
 def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None) -> Comparison:
@@ -52,31 +88,15 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resu
     """
     start = time.perf_counter()
     graph = plan.source.graph
-    result = fit(
-        graph,
-        plan.model,
-        plan.mus,
-        method=plan.method,
-        preset=plan.preset,
-        scale=plan.scale,
-        metric=plan.metric,
-        splits=plan.source.splits,
-        seeds=plan.seeds,
-        lr=plan.lr,
-        weight_decay=plan.weight_decay,
-        patience=plan.patience,
-        max_epochs=plan.max_epochs,
-        device=plan.device,
-        progress=progress,
-        resume=resume,
-    )
+    result = _fit(plan, graph, plan.mus, progress=progress, resume=resume)
     verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
     why = reasons(facts, result, verdict)
     scaled = [result.scaling.sentence] if result.scaling.sentence else []
     notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *scaled, *plan.source.notes]
     names = ("lr", "weight_decay", "patience", "max_epochs")
     settings = {name: getattr(plan, name) for name in names} | {"dropout": result.dropout}
-    settings |= {"scale": result.scaling.kind}
+    settings |= {"scale": plan.scale if isinstance(plan.scale, str) else "auto", "metric": plan.metric}
+    settings |= plan.architecture
     record = make_record(
         plan.source.name,
         graph,
@@ -90,6 +110,35 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resu
         settings=settings,
     )
     return Comparison(plan, result, verdict, tuple(why), record)
+
+
+def _fit(
+    plan: Plan,
+    graph: Graph,
+    mu: float | Sequence[float],
+    *,
+    progress: Literal["lines"] | bool | None,
+    resume: Path | None,
+) -> FitResult:
+    return fit(
+        graph,
+        Model.of(plan.model, **{**MODELS[plan.model].defaults, **plan.architecture}),
+        mu,
+        method=plan.method,
+        preset=plan.preset,
+        scale=plan.scale,
+        metric=plan.metric,
+        splits=plan.source.splits,
+        seeds=plan.seeds,
+        lr=plan.lr,
+        weight_decay=plan.weight_decay,
+        dropout=plan.dropout,
+        patience=plan.patience,
+        max_epochs=plan.max_epochs,
+        device=plan.device,
+        progress=progress,
+        resume=resume,
+    )
 
 
 def make_record(

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +18,7 @@ from propreg.data.scaling import Scale, Scaling
 from propreg.data.splits import official_splits, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
+from propreg.engine.spec import Model
 
 PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
 
@@ -69,6 +70,8 @@ class Plan:
     device: str
     scale: Scale | Scaling = "auto"
     metric: str = "accuracy"
+    dropout: float | None = None
+    architecture: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def runs(self) -> int:
@@ -88,9 +91,21 @@ def make_plan(
     device: str = "auto",
     scale: Scale | None = None,
     metric: str = "accuracy",
+    dropout: float | None = None,
+    training: Mapping[str, Any] | None = None,
+    architecture: Mapping[str, int | None] | None = None,
 ) -> Plan:
-    """Fill in defaults, and refuse what cannot be trained before anything is."""
+    """Fill in defaults, and refuse what cannot be trained before anything is.
+
+    Args:
+        source: The graph.
+        model, method, preset, mu, seeds, device, scale, metric, dropout: As of :func:`propreg.fit`.
+        max_epochs: Most epochs of a training.
+        training: ``lr``, ``weight_decay`` and ``patience``; None for the model's own.
+        architecture: Settings of the model, like ``hidden``; None for its own.
+    """
     from propreg.devices import find_device
+    from propreg.engine.validate import check_settings
     from propreg.fitting.inputs import number_of_seeds, strengths
 
     chosen = QUICK if source.quick else THOROUGH
@@ -98,9 +113,10 @@ def make_plan(
         mu = REGULARIZERS[method].first_look or mu
     own = MODELS[model].training
     look = {"max_epochs": chosen.max_epochs} if source.quick else {}
-    training = {**asdict(chosen), **own, **look}
-    if max_epochs is not None:
-        training["max_epochs"] = max_epochs
+    given = {**(training or {}), "max_epochs": max_epochs}
+    trained: dict[str, Any] = {**asdict(chosen), **own, **look, **_given(given)}
+    settings = _given(architecture or {})
+    check_settings(Model.of(model, **settings))
     return Plan(
         source,
         model,
@@ -108,14 +124,20 @@ def make_plan(
         preset,
         strengths(mu, method),
         number_of_seeds(seeds or (chosen.seeds if len(source.splits) > 1 else None), len(source.splits)),
-        training["lr"],
-        training["weight_decay"],
-        training["patience"],
-        training["max_epochs"],
+        trained["lr"],
+        trained["weight_decay"],
+        trained["patience"],
+        trained["max_epochs"],
         str(find_device(device)),
-        scale or source.scale,
+        source.scale if scale in (None, "auto") else scale,
         metric,
+        dropout,
+        settings,
     )
+
+
+def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def parse_mu(text: str, method: str = "preg") -> str | tuple[float, ...]:

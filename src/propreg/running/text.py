@@ -1,7 +1,7 @@
 """The terminal output of a run, at most 80 columns wide."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from propreg.console import WIDTH, counted, printable, width, wrapped
@@ -9,6 +9,7 @@ from propreg.data.graph import Graph
 from propreg.devices import device_title
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
+from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.verdict import points
 from propreg.running.compare import Comparison
 from propreg.running.folder import MODEL, PREDICTIONS
@@ -16,8 +17,8 @@ from propreg.running.plan import Plan
 from propreg.statistics import Summary
 
 
-def before(plan: Plan) -> Iterator[str]:
-    """The graph, and what is going to be trained on it."""
+def before(plan: Plan, models: Sequence[str] = ()) -> Iterator[str]:
+    """The graph, and what is going to be trained on it; ``models`` names all, if there are several."""
     from propreg.data.describe import homophily, linked_pairs
 
     graph = plan.source.graph
@@ -30,8 +31,11 @@ def before(plan: Plan) -> Iterator[str]:
         f"{counted(graph.num_classes, 'class', 'classes')}{same}."
     )
     splits, strengths, title = len(plan.source.splits), len(plan.mus) - 1, REGULARIZERS[plan.method].title
+    what = counted(plan.runs, MODELS[plan.model].title)
+    if len(models) > 1:
+        what += f" and as many of {' and '.join(MODELS[name].title for name in models[1:])}"
     yield from wrapped(
-        f"Training {counted(plan.runs, MODELS[plan.model].title)} on {device_title(plan.device)}: plain and "
+        f"Training {what} on {device_title(plan.device)}: plain and "
         f"with {title} at {counted(strengths, 'strength')}, on {counted(splits, 'split')}, "
         f"{counted(plan.seeds, 'seed')} each."
     )
@@ -108,6 +112,15 @@ def kept(folder: Path, trainings: int, *, resumed: bool) -> Iterator[str]:
 def to_resume() -> Iterator[str]:
     """How to go on after an interruption."""
     yield from wrapped("The finished trainings are kept: the same command with --resume goes on from there.")
+
+
+def leaderboard(board: Leaderboard) -> Iterator[str]:
+    """All models, the best on validation first."""
+    rows = [
+        (f"{place}  {row.title}", f"{100 * row.validation:.2f} %", *_cells(row.test)[:2])
+        for place, row in enumerate(board.rows(), 1)
+    ]
+    yield from _columns([("", "validation", board.judging.what, "95 % interval"), *rows])
 
 
 def _title(plan: Plan, mu: float = 0.0, *, nested: bool = False) -> str:
