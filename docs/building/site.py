@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.writers.html5 import HTML5Translator
 
-CONTENTS = ("tutorial", "choosing-mu", "paper-or-reference", "theory", "engine", "study", "api", "cli", "cite")
+CONTENTS = (
+    "tutorial",
+    "choosing-mu",
+    "paper-or-reference",
+    "theory",
+    "engine",
+    "study",
+    "api",
+    "cli",
+    "promises",
+    "cite",
+)
 _OUTPUT = re.compile(rf"{BEGIN}\n```text\n(.*?)\n```\n{END}", re.S)
 _API = re.compile(r"<!-- begin: (api [^>]+?) -->\n.*?<!-- end: \1 -->", re.S)
 _TERMLESS = re.compile(r"<dl>\n((?:<dd>[^\n]*</dd>\n)+)</dl>")

@@ -292,6 +292,13 @@ def exit_codes(_: Results) -> str:
     return codes()
 
 
+def promises(_: Results) -> str:
+    """What is promised of files, kills and servers, and how many inputs it was tried with."""
+    from building.promises import rows
+
+    return table(["promise", "how it is tested", "in `tests/`", "inputs", "broken"], list(rows()))
+
+
 TABLES: dict[str, Callable[[Results], str]] = {
     "accuracies": accuracies,
     "engine": engine,
@@ -309,6 +316,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "one node": one_node,
     "commands": commands,
     "exit codes": exit_codes,
+    "promises": promises,
 }
 
 

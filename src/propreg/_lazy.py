@@ -1,9 +1,13 @@
-"""Names imported on first use (PEP 562), so that importing a package costs nothing."""
+"""Names imported on first use (PEP 562), so that importing a package costs nothing; packages that may be missing."""
 
 import importlib
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
+
+
+class MissingPackageError(ModuleNotFoundError):
+    """An optional package is not installed: the message names the command that installs it."""
 
 
 def lazy(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -10,6 +10,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from propreg._lazy import MissingPackageError
 from propreg.cli.app import app as propreg_app
 from propreg.cli.guard import GuardedGroup, sentence
 from propreg.data.errors import DataError
@@ -54,7 +55,10 @@ def app_that(raises: BaseException) -> typer.Typer:
     ("error", "code", "says"),
     [
         (DataError("a.npz: is damaged: copy it again."), 1, "a.npz: is damaged: copy it again.\n"),
-        (ImportError("run pip install x."), 1, "run pip install x.\n"),
+        (MissingPackageError("run pip install x."), 1, "run pip install x.\n"),
+        (ImportError("cannot import name 'x'"), 1, "propreg failed (ImportError: cannot import name 'x')"),
+        (ValueError("too many values to unpack"), 1, "propreg failed (ValueError: too many values to unpack)"),
+        (TypeError("unhashable type: 'list'"), 1, "propreg failed (TypeError: unhashable type: 'list')"),
         (OSError(28, "No space left on device", "/tmp/x"), 1, "/tmp/x: No space left on device.\n"),
         (MemoryError(), 1, "There is not enough memory"),
         (KeyError("k"), 1, "propreg failed (KeyError: 'k'): run it again with --debug to see where"),

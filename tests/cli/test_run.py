@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import propreg
 from communities import communities
+from propreg._lazy import MissingPackageError
 from propreg.cli.app import app
 from propreg.data.graph import Split
 from propreg.data.own.npz import write_graph
@@ -254,7 +255,7 @@ def test_names_of_the_user_do_not_reach_the_terminal_as_commands(
 
 def test_a_page_that_cannot_be_made_does_not_lose_the_numbers(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_: Any) -> str:
-        raise ImportError("the page needs Jinja2: run pip install 'propreg[report]'.")
+        raise MissingPackageError("the page needs Jinja2: run pip install 'propreg[report]'.")
 
     monkeypatch.setattr("propreg.report.run_page", broken)
     done = run("--graph", graph, *QUICK)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from counting import Inputs
 from data.corruption import NPZ, PICKLE, TABLES, Damage
 from data.raw_files import (
     entry_of,
@@ -156,7 +157,7 @@ def peak(read: Read) -> tuple[Any, int]:
         (planetoid, PICKLE), (masks, PICKLE), (archive, TABLES),
     ],
 )  # fmt: skip
-def test_damaged_copies(tmp_path: Path, kind: Any, damages: list[Damage]) -> None:
+def test_damaged_copies(tmp_path: Path, kind: Any, damages: list[Damage], inputs: Inputs) -> None:
     paths, read = kind(tmp_path)
     honest, allowed = peak(read)
     assert not isinstance(honest, DataError), honest
@@ -175,3 +176,4 @@ def test_damaged_copies(tmp_path: Path, kind: Any, damages: list[Damage]) -> Non
         else:
             assert plain(value) == expected, number
     assert refused > COPIES // 2
+    inputs(COPIES)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from counting import Inputs
 from damaged_files import SLACK, damaged_npz, peak, rewrite
 from propreg import DataError
 from propreg.data.formats.npz import npy_header, read_npy, read_npz, write_npz
@@ -206,7 +207,7 @@ def test_a_declared_size_beyond_deflate_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_every_cut_and_every_flipped_bit_is_refused_or_harmless(tmp_path: Path, save: Any) -> None:
+def test_every_cut_and_every_flipped_bit_is_refused_or_harmless(tmp_path: Path, save: Any, inputs: Inputs) -> None:
     path = tmp_path / "a.npz"
     arrays = {"x": np.arange(20, dtype=np.int16), "t": np.array(["ab"])}
     save(path, **arrays)
@@ -221,16 +222,18 @@ def test_every_cut_and_every_flipped_bit_is_refused_or_harmless(tmp_path: Path, 
         rewrite(path, bytes(copy))
         with suppress(DataError):
             assert_equal(read_npz(path), arrays)
+    inputs(9 * len(content))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_damaged_copies_never_yield_other_bytes_or_take_memory(tmp_path: Path, save: Any) -> None:
+def test_damaged_copies_never_yield_other_bytes_or_take_memory(tmp_path: Path, save: Any, inputs: Inputs) -> None:
     path = tmp_path / "a.npz"
     rng = np.random.default_rng(0)
     arrays = {"x": rng.normal(size=(500, 50)), "y": rng.integers(0, 9, 30_000), "t": np.array(["one", "three"])}
     save(path, **arrays)
     size = sum(array.nbytes for array in arrays.values())
     refused = 0
+    inputs(200)
     for number, copy in enumerate(damaged_npz(path.read_bytes(), 200, seed=1)):
         rewrite(path, copy)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from counting import Inputs
 from damaged_files import SLACK, damaged_npy, damaged_npz, damaged_text, peak, rewrite
 from own_graphs import assert_same
 from plain_csv import PlainGraph, read_plain
@@ -71,7 +72,7 @@ def size(graph: Graph) -> int:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_npz(tmp_path: Path, sparse: bool) -> None:
+def test_npz(tmp_path: Path, sparse: bool, inputs: Inputs) -> None:
     graph, path = sample(sparse=sparse), tmp_path / "graph.npz"
     write_graph(path, graph)
     copies = damaged_npz(path.read_bytes(), COPIES, seed=2)
@@ -82,6 +83,7 @@ def test_npz(tmp_path: Path, sparse: bool) -> None:
         else:
             assert_same(found, graph)
     assert refused > COPIES // 2
+    inputs(COPIES)
 
 
 NODES = 80
@@ -128,7 +130,7 @@ ODD_IDS = [f'"{number}, or\n""é"""' if number % 7 == 0 else f"n{number}" for nu
 @pytest.mark.parametrize(
     ("ids", "weights", "end"), [(PLAIN_IDS, False, "\n"), (PLAIN_IDS, True, "\n"), (ODD_IDS, True, "\r\n")]
 )
-def test_csv(tmp_path: Path, file: str, ids: list[str], weights: bool, end: str) -> None:
+def test_csv(tmp_path: Path, file: str, ids: list[str], weights: bool, end: str, inputs: Inputs) -> None:
     write_sample(tmp_path, weights=weights, features=True, ids=ids, end=end)
     honest, took = peak(lambda: read_graph(tmp_path))
     assert matches(honest, read_plain(tmp_path))
@@ -144,6 +146,7 @@ def test_csv(tmp_path: Path, file: str, ids: list[str], weights: bool, end: str)
         if found is not None and plain is not None:
             assert matches(found, plain), f"copy {number} of {file}"
     assert 0 < refused < COPIES
+    inputs(COPIES)
 
 
 def test_damage_does_not_make_a_large_edge_list_large_in_memory(tmp_path: Path) -> None:
@@ -182,7 +185,7 @@ def features_csr(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("make", [features_npy, features_npz, features_csr])
-def test_features(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+def test_features(tmp_path: Path, make: Callable[[Path], Path], inputs: Inputs) -> None:
     write_sample(tmp_path, weights=False, features=False, ids=PLAIN_IDS)
     path = make(tmp_path)
     honest, _ = peak(lambda: read_graph(tmp_path))
@@ -201,3 +204,4 @@ def test_features(tmp_path: Path, make: Callable[[Path], Path]) -> None:
             with np.load(path, allow_pickle=False) as arrays:
                 np.testing.assert_array_equal(np.asarray(found.x), arrays["x"].astype(np.float32))
     assert refused > COPIES // 4
+    inputs(COPIES)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from counting import Inputs
 from damaged_files import SLACK, damaged, peak, rewrite
 from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import DTYPES, read_safetensors, write_safetensors
@@ -128,7 +129,7 @@ def test_what_is_wrong_is_one_sentence(content: bytes, says: str, tmp_path: Path
     assert "\n" not in str(caught.value)
 
 
-def test_damaged_files_are_one_sentence_or_arrays_of_the_files_size(tmp_path: Path) -> None:
+def test_damaged_files_are_one_sentence_or_arrays_of_the_files_size(tmp_path: Path, inputs: Inputs) -> None:
     path = tmp_path / "a.safetensors"
     write_safetensors(path, ARRAYS, ABOUT)
     refused = []
@@ -142,6 +143,7 @@ def test_damaged_files_are_one_sentence_or_arrays_of_the_files_size(tmp_path: Pa
             assert sum(array.nbytes for array in arrays.values()) <= len(copy)
             assert most < len(copy) + SLACK
     assert len(refused) > 200
+    inputs(400)
     assert not any("\n" in sentence for sentence in refused)
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import propreg
+from counting import Inputs
 from damaged_files import damaged, rewrite
 from fitting.own_modules import DATA, EVERY, GRAPH, QUICK, Lazy, Scaled, Unregistered
 from propreg.data.errors import DataError
@@ -86,7 +87,7 @@ def test_a_parameter_may_have_any_name(tmp_path: Path) -> None:
         propreg.load_model(tmp_path / "model.safetensors", Named())
 
 
-def test_damaged_files_are_one_sentence_or_the_same_model(saved: Path, tmp_path: Path) -> None:
+def test_damaged_files_are_one_sentence_or_the_same_model(saved: Path, tmp_path: Path, inputs: Inputs) -> None:
     content, path = saved.read_bytes(), tmp_path / "model.safetensors"
     expected = propreg.load_model(saved)(DATA.x, DATA.edge_index)
     refused = []
@@ -99,6 +100,7 @@ def test_damaged_files_are_one_sentence_or_the_same_model(saved: Path, tmp_path:
         else:
             assert torch.equal(model(DATA.x, DATA.edge_index), expected), "damage must not change a model silently"
     assert len(refused) > 300
+    inputs(400)
     assert all("\n" not in sentence and str(path) in sentence for sentence in refused)
 
 

@@ -1,10 +1,11 @@
 """What broke a reader once, and some new damage to each kind of file; ``make fuzz`` goes on for longer."""
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from counting import Inputs
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the limits of time and memory are those of Unix")
 if sys.platform != "win32":
@@ -16,23 +17,23 @@ SLOW = {"run-record": 5}
 """Readers that take a tenth of a second: a page is made of what is read."""
 
 
-def check(name: str, folder: Path, count: int, record_property: Callable[[str, object], None]) -> None:
+def check(name: str, folder: Path, count: int, inputs: Inputs) -> None:
     reader = Reader(name, folder)
     found = fuzz(reader, count=count)
-    record_property("promise", ["damaged files", found.inputs, len(found.broken)])
+    inputs(found.inputs)
     assert [why for _, _, why in found.broken] == []
     assert found.refused > count // 4
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_damaged_files(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    check(name, tmp_path, FEW // SLOW.get(name, 1), record_property)
+def test_damaged_files(name: str, tmp_path: Path, inputs: Inputs) -> None:
+    check(name, tmp_path, FEW // SLOW.get(name, 1), inputs)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_many_damaged_files(name: str, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
-    check(name, tmp_path, MANY // SLOW.get(name, 1), record_property)
+def test_many_damaged_files(name: str, tmp_path: Path, inputs: Inputs) -> None:
+    check(name, tmp_path, MANY // SLOW.get(name, 1), inputs)
 
 
 def test_the_corpus_is_of_files_that_are_read() -> None:

@@ -4,7 +4,9 @@ import itertools
 import os
 import random
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +139,15 @@ def sweep(path: Path, stop: Stop | None = None) -> None:
         reproduce(batches, store, lambda: Trainer("cpu", folder=path.parent / "in"), stop)
 
 
+def written(folder: Path) -> dict[str, int]:
+    """The kept batches, and when each was written."""
+    found = {}
+    for file in (folder / "in").glob("*.safetensors"):
+        with suppress(FileNotFoundError):
+            found[file.name] = file.stat().st_mtime_ns
+    return found
+
+
 class AfterCalls(Stop):
     """True at a call; never out of time."""
 
@@ -159,12 +170,15 @@ def test_a_sweep_that_is_stopped_and_killed_ends_in_the_same_bytes(tmp_path: Pat
     alone, path, draw = tmp_path / "alone.sqlite", tmp_path / "store.sqlite", random.Random(0)
     sweep(alone)
     seen = set[int]()
-    for _ in range(8):
+    for number in range(8):
+        before, until = written(tmp_path), time.monotonic() + 60
         process = quick_start.begin(sweep, path)
-        process.join(draw.uniform(0.5, 4))
+        while number % 4 and process.is_alive() and written(tmp_path) in (before, {}) and time.monotonic() < until:
+            process.join(0.01)
+        process.join(draw.uniform(0.0, 0.1))
         process.kill()
         process.join(300)
-        seen.add(len(list((tmp_path / "in").glob("*.safetensors"))))
+        seen.add(len(written(tmp_path)))
     sweep(path, AfterCalls(4))
     sweep(path)
     assert 1 in seen, "a kill should have come while a batch was in training"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from counting import Inputs
 from propreg.data.errors import DataError
 from propreg.running.folder import Claim, claim, write_page, write_texts
 
@@ -77,7 +78,7 @@ for number in range(12):
 """
 
 
-def test_runs_at_the_same_time_have_a_folder_each(tmp_path: Path) -> None:
+def test_runs_at_the_same_time_have_a_folder_each(tmp_path: Path, inputs: Inputs) -> None:
     start = time.time() + 2
     script = MANY.format(path=sys.path)
     crew = [
@@ -90,6 +91,7 @@ def test_runs_at_the_same_time_have_a_folder_each(tmp_path: Path) -> None:
     assert [process.returncode for process in crew] == [0] * 4
     assert len({folder for each in folders.values() for folder in each}) == 48
     assert len(list(tmp_path.iterdir())) == 48, "nothing else is left"
+    inputs(48)
     for who, each in folders.items():
         for folder in map(Path, each):
             assert files(folder) == [f"figures/{who}.svg", "index.html", "run.json", "runs.csv"]

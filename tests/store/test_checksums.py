@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from counting import Inputs
 from propreg.cli.app import app
 from propreg.store.errors import StudyError
 from propreg.store.export import read_export, to_lines, write_export
@@ -44,7 +45,7 @@ def propreg(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(each) for each in arguments])
 
 
-def test_no_change_of_a_digit_is_imported(tmp_path: Path, export: Path) -> None:
+def test_no_change_of_a_digit_is_imported(tmp_path: Path, export: Path, inputs: Inputs) -> None:
     """The changes of which 68 in 100 were once imported: one digit of a run becomes another."""
     whole, draw = export.read_text(), random.Random(8)
     digits = [at for at, sign in enumerate(whole) if sign.isdigit()]
@@ -60,6 +61,7 @@ def test_no_change_of_a_digit_is_imported(tmp_path: Path, export: Path) -> None:
         else:
             taken += bool(rows)
     assert (taken, len(said)) == (0, CHANGES)
+    inputs(CHANGES)
     assert all(len(sentence.splitlines()) == 1 for sentence in said)
     export.write_text(whole)
     assert take_into(tmp_path / "new.sqlite", export).added == 200

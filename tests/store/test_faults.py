@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from counting import Inputs
 from samples import COMPILER
 from store_faults import KINDS, SCENARIOS
 
@@ -34,7 +35,7 @@ def interceptor(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_fault_leaves_the_old_or_the_new_state(
-    interceptor: Path, name: str, kind: str, record_property: Callable[[str, object], None]
+    interceptor: Path, name: str, kind: str, record_property: Callable[[str, object], None], inputs: Inputs
 ) -> None:
     done = subprocess.run(
         [sys.executable, Path(__file__).parents[1] / "store_faults.py", name, kind],
@@ -49,6 +50,7 @@ def test_a_fault_leaves_the_old_or_the_new_state(
     ends = ", ".join(f"{number} {end}" for end, number in found["ends"].items() if number)
     counted = f"{name}, a call {kind}: {found['points']} points ({ends}), {len(found['broken'])} broken"
     record_property("counted", counted)
+    inputs(found["points"])
     assert found["broken"] == []
     assert found["points"] >= FEWEST, "most calls were not intercepted"
     assert sum(found["ends"].values()) == found["points"]

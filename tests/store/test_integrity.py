@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from counting import Inputs
 from propreg.store.errors import StudyError
 from propreg.store.export import write_export
 from propreg.store.integrity import check_store
@@ -45,7 +46,7 @@ def _rows(path: Path) -> list[Row] | str:
         return str(error)
 
 
-def test_a_flip_that_changes_what_is_read_is_reported(tmp_path: Path) -> None:
+def test_a_flip_that_changes_what_is_read_is_reported(tmp_path: Path, inputs: Inputs) -> None:
     path = _store(tmp_path / "store.sqlite", RECORDS)
     whole, good, draw = path.read_bytes(), _rows(path), random.Random(5)
     assert check_store(path) == (len(RECORDS), [], 0)
@@ -65,6 +66,7 @@ def test_a_flip_that_changes_what_is_read_is_reported(tmp_path: Path) -> None:
         assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
         changed += differs
     assert changed > FLIPS // 8, "too few flips meant anything"
+    inputs(FLIPS)
 
 
 def _around(whole: bytes, text: str) -> list[int]:

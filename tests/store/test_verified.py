@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from counting import Inputs
 from propreg.cli.app import app
 from propreg.store.errors import StudyError
 from propreg.store.integrity import check_store
@@ -84,7 +85,7 @@ def test_fewer_runs_are_missed(store: Path, statements: list[str], says: str) ->
     assert check_store(store).wrong, "what a reader refuses, the check explains"
 
 
-def test_flips_are_never_read(tmp_path: Path, store: Path) -> None:
+def test_flips_are_never_read(tmp_path: Path, store: Path, inputs: Inputs) -> None:
     """Flips in the rows of runs: what a reader returns is what was stored, or an error."""
     with Store(store, "read") as opened:
         good = {row[:3]: row for row in opened.rows()}
@@ -104,6 +105,7 @@ def test_flips_are_never_read(tmp_path: Path, store: Path) -> None:
         else:
             assert found == good
     assert refused > 100, "too few flips meant anything"
+    inputs(number + 1)
 
 
 def test_the_whole_record_is_verified_in_seconds() -> None:

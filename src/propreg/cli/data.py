@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from propreg._lazy import MissingPackageError
 from propreg.cli.complete import datasets
 from propreg.cli.convert import convert
 from propreg.console import printable
@@ -111,7 +112,7 @@ def verify(names: Names = None, root: Root = None, as_json: Json = False) -> Non
             if facts is None and names:
                 failed = True
                 typer.echo(f"{name} is not on disk: run propreg data fetch {name}.", err=True)
-        except (DataError, ImportError) as error:
+        except (DataError, MissingPackageError) as error:
             failed = True
             rows.append({"name": name, "error": str(error)})
             typer.echo(str(error), err=True)
@@ -146,7 +147,7 @@ def _one_sentence() -> Iterator[None]:
     try:
         with _plain_warnings():
             yield
-    except (DataError, ImportError) as error:
+    except (DataError, MissingPackageError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error
 

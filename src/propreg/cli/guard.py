@@ -21,9 +21,6 @@ Exit codes: 0 success; 1 failure, or a name was not found; 2 wrong command line;
 130 interrupted (Ctrl-C or SIGTERM; finished work is kept); 141 the reader of the output closed the pipe."""
 FAILED, MISSING, INTERRUPTED, UNREAD = 1, 3, 130, 141
 
-# Errors whose message is one sentence for users: ours are ValueErrors and ImportErrors, the system's have a strerror.
-_SENTENCES = (ValueError, TypeError, ImportError)
-
 
 class GuardedGroup(TyperGroup):
     """The top command: an error becomes one sentence and an exit code."""
@@ -63,11 +60,14 @@ class GuardedGroup(TyperGroup):
 
 
 def sentence(error: Exception) -> str:
-    """The one sentence of an error.
+    """The one sentence of an error, if it is of a class of propreg's own or the system's.
+
+    Anything else, also a ``ValueError``, comes from inside: it is a bug, and the sentence asks for a report.
 
     Example:
-        >>> sentence(ValueError("mu must be a number."))
-        'mu must be a number.'
+        >>> from propreg.data.errors import DataError
+        >>> sentence(DataError("a.npz: is damaged: copy it again."))
+        'a.npz: is damaged: copy it again.'
         >>> sentence(FileNotFoundError(2, "No such file or directory", "a.npz"))
         'a.npz: No such file or directory.'
         >>> sentence(KeyError("x"))
@@ -78,7 +78,7 @@ def sentence(error: Exception) -> str:
         return f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
     if out_of_memory(error):
         return "There is not enough memory: use a smaller graph, fewer --splits and --seeds, or --device cpu."
-    if isinstance(error, _SENTENCES) and message:
+    if type(error).__module__.partition(".")[0] == "propreg" and message:
         return message
     name = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return f"propreg failed ({name}): run it again with --debug to see where, and please report it."

@@ -35,13 +35,14 @@ def results_folder() -> Path:
 @contextmanager
 def one_sentence() -> Iterator[None]:
     """Turn an error that the user can act on into one sentence and exit status 1; 2 where an option is wrong."""
+    from propreg._lazy import MissingPackageError
     from propreg.data.errors import DataError
     from propreg.devices import DeviceError, DeviceNameError
     from propreg.store.errors import StudyError, UsageError
 
     try:
         yield
-    except (StudyError, DataError, DeviceError, ImportError) as error:
+    except (StudyError, DataError, DeviceError, MissingPackageError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2 if isinstance(error, UsageError | DeviceNameError) else 1) from error
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from propreg import _errors
+from propreg._lazy import MissingPackageError
 from propreg.data.describe import doubtful_labels, one_way, unused_classes
 from propreg.data.edges import check_nodes
 from propreg.data.errors import DataError
@@ -123,7 +124,7 @@ def need_classes(graph: Graph, where: str = "the graph") -> None:
 def need_pyg() -> None:
     """Refuse before the training what would fail after it: the trained model is made of PyG's layers."""
     if importlib.util.find_spec("torch_geometric") is None:
-        raise ModuleNotFoundError(
+        raise MissingPackageError(
             "fit returns a module of PyG's layers and needs torch_geometric: run pip install 'propreg[fit]'.",
             name="torch_geometric",
         )

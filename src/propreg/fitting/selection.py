@@ -30,6 +30,10 @@ class Scores:
         return cls(val, test, failed)
 
 
+class NothingToChooseError(RuntimeError):
+    """No run of any strength has a validation accuracy."""
+
+
 def choose(scores: Scores) -> int:
     """The index of the strength with the highest mean validation accuracy; of equal ones the smaller.
 
@@ -38,7 +42,7 @@ def choose(scores: Scores) -> int:
     others, with the plain model (the first) among them if it has a run.
 
     Raises:
-        RuntimeError: If no run has finished, or all have failed.
+        NothingToChooseError: If no run has finished, or all have failed.
 
     Example:
         >>> val = np.array([[[0.5], [0.6]], [[0.7], [np.nan]]])  # the second strength lacks its second split
@@ -48,7 +52,7 @@ def choose(scores: Scores) -> int:
     val, failed = (each.reshape(len(scores.val), -1) for each in (scores.val, scores.failed))
     there = ~np.isnan(val)
     if not there.any():
-        raise RuntimeError(
+        raise NothingToChooseError(
             "every run's loss became NaN or infinite: lower lr, or scale the features to about 1."
             if failed.any()
             else "no run is finished, so no strength can be chosen: let the fit run for longer."

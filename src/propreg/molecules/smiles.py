@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from propreg._lazy import MissingPackageError
 from propreg.data.benchmarks.molecules import Molecules
 from propreg.data.errors import DataError
 
@@ -126,4 +127,4 @@ def _place(thing: Any, method: str, known: Iterable[object]) -> int:
 
 def _need_rdkit() -> None:
     if importlib.util.find_spec("rdkit") is None:
-        raise ModuleNotFoundError("Reading SMILES needs RDKit: run pip install 'propreg[molecules]'.", name="rdkit")
+        raise MissingPackageError("Reading SMILES needs RDKit: run pip install 'propreg[molecules]'.", name="rdkit")

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from propreg import __version__
+from propreg._lazy import MissingPackageError
 from propreg.report.text import clip, number, strength
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _environment() -> "Environment":
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as missing:
-        raise ImportError(f"The page needs {missing.name}: run pip install 'propreg[report]'.") from missing
+        raise MissingPackageError(f"The page needs {missing.name}: run pip install 'propreg[report]'.") from missing
     found = Environment(
         loader=PackageLoader("propreg.report"),
         autoescape=True,

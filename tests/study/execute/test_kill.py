@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from counting import Inputs
 from propreg.store.errors import StudyError
 from propreg.store.integrity import check_store
 from propreg.store.store import Store
@@ -31,7 +32,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize(("workers", "kills"), [(1, 20), (2, 10)])
-def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, workers: int, kills: int) -> None:
+def test_killed_sweeps_end_in_the_same_bytes(
+    tmp_path: Path, undisturbed: str, workers: int, kills: int, inputs: Inputs
+) -> None:
     """Kills come after so many more runs, not after so many seconds, and every fifth while a process starts."""
     path, draw, early = tmp_path / "store.sqlite", random.Random(workers), 0
     for number in range(kills):
@@ -55,6 +58,7 @@ def test_killed_sweeps_end_in_the_same_bytes(tmp_path: Path, undisturbed: str, w
     assert sum(shares) == 200
     assert early > kills // 2, "most kills should have come while something was left to train"
     assert check_store(path) == (200, [], 0)
+    inputs(workers * kills)
 
 
 def recorded(path: Path) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from propreg._lazy import MissingPackageError
 from propreg.data.errors import DataError
 from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
@@ -67,7 +68,9 @@ def read_digits() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pixels [1797, 64] and digits [1797] of scikit-learn."""
     spec = importlib.util.find_spec("sklearn")
     if spec is None or spec.origin is None:
-        raise ImportError("digits are read from scikit-learn, which is not installed: pip install scikit-learn.")
+        raise MissingPackageError(
+            "digits are read from scikit-learn, which is not installed: pip install scikit-learn."
+        )
     path = Path(spec.origin).parent / "datasets" / "data" / "digits.csv.gz"
     if not path.exists():
         from sklearn.datasets import load_digits

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from propreg._choices import one_of
+from propreg._lazy import MissingPackageError
 from propreg.data.errors import DataError
 from propreg.data.features import csr_features, dense_features, from_dense
 from propreg.data.graph import MASKS, Graph, SparseFeatures
@@ -67,7 +68,7 @@ def data_class() -> "type[Data]":
     except ModuleNotFoundError as missing:
         if (missing.name or "").split(".")[0] != "torch_geometric":
             raise
-        raise ModuleNotFoundError(
+        raise MissingPackageError(
             "a PyG Data needs torch_geometric: run pip install torch_geometric, or use "
             "propreg.data.benchmarks.load_node_graph or propreg.data.own.read_graph, which do without.",
             name=missing.name,

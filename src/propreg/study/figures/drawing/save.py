@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from propreg._lazy import MissingPackageError
 from propreg.jsonio import atomic_write
 from propreg.store.errors import StudyError, UsageError
 from propreg.study.figures.parts import Figure
@@ -40,7 +41,7 @@ def check_path(path: Path) -> None:
 def render(figure: Figure, suffix: str) -> bytes:
     """The bytes of a picture."""
     if find_spec("matplotlib") is None:
-        raise ImportError("Figures need Matplotlib: run pip install 'propreg[report]'.")
+        raise MissingPackageError("Figures need Matplotlib: run pip install 'propreg[report]'.")
     from propreg.study.figures.drawing.sheet import draw
 
     out = io.BytesIO()
