@@ -71,6 +71,18 @@ def seconds(step: Callable[[], object], device: str, repeats: int = 15) -> float
     return statistics.median(times)
 
 
+def seconds_per_epoch(epoch: Callable[[], object], device: str, epochs: int, warm: int = 4) -> float:
+    """The time of an epoch, after a few to warm up."""
+    for _ in range(warm):
+        epoch()
+    _wait(device)
+    start = time.perf_counter()
+    for _ in range(epochs):
+        epoch()
+    _wait(device)
+    return (time.perf_counter() - start) / epochs
+
+
 def peak_bytes(step: Callable[[], object]) -> int:
     """The peak GPU memory of a step, including graph and inputs."""
     step()

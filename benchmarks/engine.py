@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common import Record, arguments, seconds, show
+from common import Record, arguments, seconds, seconds_per_epoch, show
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.graph import SparseFeatures
 from propreg.data.splits import official_splits
@@ -90,18 +90,6 @@ def serial_epoch(data: Problem, model: Model) -> Callable[[], None]:
             right[mask].double().mean().item()
 
     return epoch
-
-
-def seconds_per_epoch(epoch: Callable[[], object], device: str, epochs: int, warm: int = 4) -> float:
-    """The time of an epoch, after a few to warm up."""
-    for _ in range(warm):
-        epoch()
-    _wait(device)
-    start = time.perf_counter()
-    for _ in range(epochs):
-        epoch()
-    _wait(device)
-    return (time.perf_counter() - start) / epochs
 
 
 def engine_epoch(data: Problem, model: Model, method: Method, replicas: int) -> Callable[[], object]:
@@ -232,11 +220,6 @@ def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int
     most = min(most, MOST_DRAWN // (int(data.features.shape[1]) * model.width))
     wanted = (16, 64, 256) if quick else (64, 128, 256, 512, 1024, 2048)
     return [size for size in wanted if size <= most][-2:] or [most]
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def main() -> None:
