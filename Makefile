@@ -2,6 +2,7 @@
 # make test  installs everything and runs the checks, in under six minutes on two cores
 # make slow  runs the tests that take long and that make test leaves out
 # make fuzz  feeds damaged files to every reader for five minutes; what breaks one goes into tests/fuzz/corpus
+# make lock  writes requirements.lock: the pinned packages with the hashes of their files on this platform
 # make release  builds the wheel and the sdist, checks them, and tries the wheel in an empty environment and folder
 # make gpu   runs the engine's tests on a GPU and stamps them, so that make test knows when kernels changed since
 # make pages sets everything up and writes what is computed in the pages: tables, output, pictures
@@ -21,7 +22,7 @@ ifneq ($(SHARED_DATA),)
 export PROPREG_DATA ?= $(SHARED_DATA)
 endif
 
-.PHONY: run test slow fuzz gpu release lint types unit pages docs setup format clean
+.PHONY: run test slow fuzz lock gpu release lint types unit pages docs setup format clean
 .DEFAULT_GOAL := run
 
 run: $(READY)
@@ -61,6 +62,9 @@ unit: setup
 
 slow: setup
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
+lock: setup
+	$(BIN)/python tests/lock.py
 
 fuzz: setup
 	PYTHONPATH=tests $(BIN)/python tests/fuzz/run.py
