@@ -19,8 +19,8 @@ from torch_geometric.utils import degree
 import propreg
 from common import Record, parser, settled, show
 from propreg.data.benchmarks.molecules import MoleculeDataset
+from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS
 from propreg.engine.models.molecules import MoleculeModel
-from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
 from propreg.molecules.regularizers import Form
 from propreg.molecules.tasks import MoleculeTask
 from propreg.molecules.train import MoleculeProtocol, MoleculeRun, Training

@@ -3,8 +3,7 @@
 import numpy as np
 
 from propreg.data.benchmarks.molecules import Molecules
-from propreg.data.graph_list import GraphList
-from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
+from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS, GraphList
 
 
 def molecules(count: int = 24, tasks: int = 1, regression: bool = True, seed: int = 0) -> Molecules:

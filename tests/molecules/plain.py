@@ -5,9 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from propreg.data.benchmarks.molecules import Molecules
-from propreg.data.graph_list import GraphList
+from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS, GraphList
 from propreg.engine.models.molecules import MoleculeModel
-from propreg.molecules.packing import ATOM_DIMS, BOND_DIMS
 
 
 def together(data: Molecules | GraphList, chosen: list[int]) -> tuple[Tensor, Tensor, Tensor, Tensor]:

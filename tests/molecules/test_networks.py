@@ -7,9 +7,10 @@ from torch import Tensor
 from molecules import plain
 from molecules.made_up import graphs, molecules
 from propreg import preg
+from propreg.data.graph_list import BOND_DIMS
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.networks import Encoders, MoleculeNetwork, buffers_of, weights_of
-from propreg.molecules.packing import BOND_DIMS, Packed, assemble
+from propreg.molecules.packing import Packed, assemble
 from propreg.molecules.regularizers import preg_term
 
 CPU, WIDTH, TASKS = torch.device("cpu"), 16, 3

@@ -8,8 +8,14 @@ from numpy.typing import NDArray
 
 from propreg.data.benchmarks.molecules import PARTS, Molecules
 from propreg.data.digests import digest_arrays, digest_labels, join_digests
+from propreg.data.scaling import Scaling
 
 Parts = dict[str, NDArray[np.int64]]
+
+ATOM_DIMS = (119, 5, 12, 12, 10, 6, 6, 2, 2)  # OGB's atom features, each with its "misc" value
+BOND_DIMS = (5, 6, 2)
+KINDS = {"classification": "classification", "binary": "binary classification", "regression": "regression"}
+"""What is learned, by the short name: one of several classes, yes/no questions, or numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +29,7 @@ class GraphList:
         num_nodes, num_edges: Of each graph, int64.
         y: Targets, float32 [graphs, tasks], NaN for a missing one; zeros of no column where there are none.
         coded: Whether features are OGB's integer codes of atoms and bonds.
+        kind: What is learned, one of :data:`KINDS`.
         split: "train", "valid" and "test" → graph numbers; empty if no split is chosen.
 
     Example:
@@ -41,6 +48,7 @@ class GraphList:
     num_edges: NDArray[np.int64]
     y: NDArray[np.float32]
     coded: bool = False
+    kind: str = "regression"
     split: Parts = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -64,6 +72,13 @@ class GraphList:
     def with_split(self, split: Parts) -> "GraphList":
         """The same graphs with another split."""
         return replace(self, split={part: split[part] for part in PARTS})
+
+    def scaled(self, nodes: Scaling, edges: Scaling) -> "GraphList":
+        """The same graphs with scaled features; codes stay as they are."""
+        if self.coded:
+            return self
+        x, edge_attr = (np.asarray(scale(values)) for scale, values in ((nodes, self.x), (edges, self.edge_attr)))
+        return replace(self, x=x, edge_attr=edge_attr)
 
 
 def of_molecules(data: Molecules) -> GraphList:

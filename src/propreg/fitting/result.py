@@ -13,14 +13,13 @@ from torch import nn
 
 from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scaling
-from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Result
+from propreg.fitting.comparison import Comparison
 from propreg.fitting.explain import Facts, reasons
 from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.predictions import Trained, predictions_csv
-from propreg.fitting.selection import matched
-from propreg.fitting.verdict import JUDGING, Judging, judge, points, signed
-from propreg.statistics import Difference, Runs, Summary, paired, summarize
+from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
+from propreg.statistics import Runs
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,7 +28,7 @@ MOST_SEEDS = 5  # that are listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds arrays, whose == has no single answer
-class FitResult:
+class FitResult(Comparison):
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
 
     With another ``metric``, its values stand where accuracies are named here; without test nodes, ``test`` is of the
@@ -92,30 +91,6 @@ class FitResult:
         return f"<FitResult: {judge(self).sentence}>"
 
     @property
-    def plain(self) -> Summary:
-        """Test accuracy of the plain model; 0 runs and NaN if every one of its runs failed."""
-        return self.at(0.0)
-
-    @property
-    def chosen(self) -> Summary:
-        """Test accuracy at the chosen strength."""
-        return self.at(self.mu)
-
-    @property
-    def difference(self) -> Difference:
-        """Chosen minus plain, on the same splits and seeds; NaN if no run of both has finished. Positive is better."""
-        return self.against_plain(self.mu)
-
-    @property
-    def helps(self) -> bool:
-        """Whether the regularizer helps significantly, by the rule of ``propreg run``.
-
-        Validation chose a strength above 0, the 95 % interval of the difference on the test nodes lies above 0, and
-        p is at most 1/16, the smallest that five splits can give. ``mu > 0`` alone is the choice of validation.
-        """
-        return judge(self).kind == "helps"
-
-    @property
     def best_run(self) -> Result:
         """The run that ``model`` is of: the best on validation at the chosen strength."""
         runs, names, sign = self.runs, list(self.splits), self.judging.sign
@@ -153,21 +128,6 @@ class FitResult:
         split = self.splits[self.best_run.replica.split]
         return predictions_csv(self.graph, self.predict_proba(), self.graph.class_names, split)
 
-    def at(self, mu: float) -> Summary:
-        """Test accuracy at one of the strengths, over its finished runs."""
-        (runs,) = matched(self.test[self._place(mu)])
-        return summarize(runs) if runs.size else Summary(math.nan, math.nan, math.nan, math.nan, 0)
-
-    def against_plain(self, mu: float) -> Difference:
-        """One of the strengths minus plain, on the splits and seeds that both have finished. Positive is better."""
-        there, plain = matched(*(self.judging.sign * self.test[place] for place in (self._place(mu), 0)))
-        return paired(there, plain) if there.size else Difference(math.nan, math.nan, math.nan, math.nan, math.nan)
-
-    def _place(self, mu: float) -> int:
-        if mu not in self.mus:
-            raise ValueError(f"mu = {mu!r} was not tried: the strengths are {', '.join(f'{m:g}' for m in self.mus)}.")
-        return self.mus.index(mu)
-
     def summary(self) -> str:
         """A few lines: plain, the best strength above 0, their difference, and the verdict.
 
@@ -175,37 +135,10 @@ class FitResult:
         """
         if self.leaderboard is not None:
             return "\n".join([self.leaderboard.summary(), "", replace(self, leaderboard=None).summary()])
-        verdict = judge(self)
-        found = verdict.pair
-        if found is None:
-            there = not np.isnan(self.test[0]).all()
-            return "\n".join(
-                [
-                    *self._interrupted(),
-                    *([f"plain  {_shown(self.plain, self.judging)}"] if there else []),
-                    verdict.sentence,
-                    *self._failed(),
-                ]
-            )
-        strength = "per fold" if self.judging.nested and self.mu else f"{found.mu:g}"
-        name, apart = f"{REGULARIZERS[self.method].title} {strength}", found.difference
-        wide = max(len("difference"), len(name)) + 2
-        write, unit = (points, " points") if self.judging.fraction else (signed, "")
-        between = f" [{write(apart.low)}, {write(apart.high)}], p = {apart.p_value:.3g}" if found.units > 1 else ""
-        why = reasons(self.facts, self, verdict, "{}=…") if self.facts else []
-        return "\n".join(
-            [
-                *self._interrupted(),
-                *([] if self.judging.what == JUDGING.what else [f"{self.judging.what}:"]),
-                f"{'plain':<{wide}} {_shown(found.plain, self.judging)}",
-                f"{name:<{wide}} {_shown(found.other, self.judging)}",
-                f"{'difference':<{wide}} {write(apart.mean)}{unit}{between}, "
-                f"better in {100 * apart.won:.0f} % of the paired runs",
-                verdict.sentence,
-                *(f"Perhaps because: {each}" for each in why),
-                *self._failed(),
-            ]
-        )
+        return super().summary()
+
+    def _reasons(self, verdict: Verdict) -> list[str]:
+        return reasons(self.facts, self, verdict, "{}=…") if self.facts else []
 
     def _interrupted(self) -> list[str]:
         if self.finished:
@@ -259,13 +192,3 @@ class FitResult:
 
 def _finite(score: float) -> float:
     return -math.inf if math.isnan(score) else score
-
-
-def _shown(s: Summary, judging: Judging) -> str:
-    if not judging.fraction:
-        if s.runs == 1:
-            return f"{s.mean:.4f}  (1 run, too few for an interval)"
-        return f"{s.mean:.4f} ± {s.std:.4f}  (95 %: {s.low:.4f} to {s.high:.4f}, {s.runs} runs)"
-    if s.runs == 1:
-        return f"{100 * s.mean:.2f} %  (1 run, too few for an interval)"
-    return f"{100 * s.mean:.2f} ± {100 * s.std:.2f} %  (95 %: {100 * s.low:.2f} to {100 * s.high:.2f}, {s.runs} runs)"

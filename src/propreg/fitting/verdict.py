@@ -28,6 +28,7 @@ class Judging:
         sign: 1 if higher is better, else −1.
         fraction: Whether they are fractions, shown in per cent.
         nested: Whether each split's strength is picked on its own validation nodes, which no other split then judges.
+        where: What it was trained on.
     """
 
     score: str = "accuracy"
@@ -35,6 +36,7 @@ class Judging:
     sign: int = 1
     fraction: bool = True
     nested: bool = False
+    where: str = "on this graph"
 
     @property
     def what(self) -> str:
@@ -124,7 +126,7 @@ def judge(result: Compared, scale: float = 100.0) -> Verdict:
         scale: What makes the accuracies per cent.
     """
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
-    here = "on this graph" if result.finished else "on this graph so far"
+    here = result.judging.where + " so far" * (not result.finished)
     of = "" if result.finished else "of what is finished, "
     compared, judging = result.mu or best_above_zero(result), result.judging
     nested = judging.nested and bool(result.mu)

@@ -29,10 +29,11 @@ class Checkpoint:
     Args:
         path: The file; its folder is made when there is something to keep.
         seconds: Between two writes, by default a minute.
+        keep: Whether the file stays when the batch is trained: another call then has its results at once.
     """
 
-    def __init__(self, path: Path, seconds: float | None = None) -> None:
-        self.path, self.seconds = path, SECONDS if seconds is None else seconds
+    def __init__(self, path: Path, seconds: float | None = None, *, keep: bool = False) -> None:
+        self.path, self.seconds, self.keep = path, SECONDS if seconds is None else seconds, keep
         self._next = time.monotonic() + self.seconds
 
     def restore(self, training: Training) -> int:
@@ -64,8 +65,15 @@ class Checkpoint:
         ended = time.monotonic()
         self._next = ended + max(self.seconds, (ended - started) / SHARE)
 
+    def finish(self, training: Training) -> None:
+        """After the last epoch: write the file a last time if it is to be kept."""
+        if self.keep:
+            self.save(training, now=True)
+
     def remove(self) -> None:
-        """Remove the file, and its folder if that was the last one."""
+        """Remove the file unless it is to be kept, and its folder if that was the last one."""
+        if self.keep:
+            return
         self.path.unlink(missing_ok=True)
         with suppress(OSError):  # files of other batches are there, or it never was
             self.path.parent.rmdir()
@@ -76,7 +84,8 @@ class Checkpoint:
         on = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{processor()} {torch.get_num_threads()}"
         protocol, runs = vars(training.protocol), [vars(run) for run in training.runs]
         code = f"{engine_digest()} {engine_digest(Path(__file__).parent)}"
-        settings = [training.task.digest, training.model.identity(), training.form, protocol, runs]
+        task = [training.task.digest, training.task.task]
+        settings = [task, training.model.identity(), training.form, protocol, runs]
         return {
             "settings": canonical(settings),
             "code": code,

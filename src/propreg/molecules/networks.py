@@ -11,10 +11,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.ops.dropout import Masks
 from propreg.molecules import ops
-from propreg.molecules.packing import ATOM_DIMS, ATOM_ROWS, BOND_CODES, BOND_DIMS, Batch, Packed
+from propreg.molecules.packing import ATOM_ROWS, BOND_CODES, Batch, Packed
 
 Parameters = dict[str, Tensor]
 Draw = Callable[[str], Masks | None]

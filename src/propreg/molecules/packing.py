@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from propreg.data.benchmarks.molecules import Molecules
-from propreg.data.graph_list import GraphList, of_molecules
+from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS, GraphList, of_molecules
 
-ATOM_DIMS = (119, 5, 12, 12, 10, 6, 6, 2, 2)  # OGB's atom features, each with its "misc" value
-BOND_DIMS = (5, 6, 2)
 ATOM_ROWS, BOND_CODES = sum(ATOM_DIMS), 5 * 6 * 2
 
 

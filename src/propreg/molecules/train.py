@@ -111,6 +111,8 @@ def train_molecules(
             checkpoint.save(training, now=stopped)
         if stopped:
             return
+    if checkpoint and done < protocol.epochs:
+        checkpoint.finish(training)
     yield from training.results(bool(keep_weights))
     if checkpoint:
         checkpoint.remove()
