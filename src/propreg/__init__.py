@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from propreg.data.splits import random_split as random_split
     from propreg.fitting.checkpoint import load_model as load_model
     from propreg.fitting.fit import fit as fit
+    from propreg.fitting.graphs.fit import fit_graphs as fit_graphs
+    from propreg.fitting.graphs.model import load_graph_model as load_graph_model
+    from propreg.fitting.graphs.result import GraphFitResult as GraphFitResult
     from propreg.fitting.result import FitResult as FitResult
 
 __version__ = "0.2.0"
@@ -48,6 +51,9 @@ _HOME = {
     "fit": "fitting.fit",
     "FitResult": "fitting.result",
     "load_model": "fitting.checkpoint",
+    "fit_graphs": "fitting.graphs.fit",
+    "GraphFitResult": "fitting.graphs.result",
+    "load_graph_model": "fitting.graphs.model",
 }
 
 __all__ = [*_HOME, "__version__"]  # noqa: PLE0604  (strings all: the keys of the table above)

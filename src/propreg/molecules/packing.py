@@ -52,19 +52,22 @@ class Packed:
             return there.to(dtype) if there.is_floating_point() else there
 
         graphs = of_molecules(data) if isinstance(data, Molecules) else data
-        known = ~np.isnan(graphs.y)
+        known, (source, target), kinds = ~np.isnan(graphs.y), graphs.edge_index, graphs.edge_attr
+        if not source.size:  # padding reads a row: one that no graph has
+            source = target = np.zeros(1, np.int64)
+            kinds = np.zeros((1, kinds.shape[1]), kinds.dtype)
         return Packed(
             atoms=to(graphs.x + _ATOM_OFFSETS if graphs.coded else graphs.x),
-            source=to(graphs.edge_index[0]),
-            target=to(graphs.edge_index[1]),
-            code=to(_codes(graphs.edge_attr) if graphs.coded else np.zeros(0, np.int64)),
+            source=to(source),
+            target=to(target),
+            code=to(_codes(kinds) if graphs.coded else np.zeros(0, np.int64)),
             first_atom=to(np.concatenate([[0], np.cumsum(graphs.num_nodes)])),
             first_bond=to(np.concatenate([[0], np.cumsum(graphs.num_edges)])),
             y=to(np.where(known, graphs.y, 0)),
             labeled=torch.from_numpy(known).to(device, dtype),
             atoms_of=graphs.num_nodes,
             bonds_of=graphs.num_edges,
-            attributes=None if graphs.coded else to(graphs.edge_attr),
+            attributes=None if graphs.coded else to(kinds),
             directed=not isinstance(data, Molecules),
         )
 

@@ -42,6 +42,9 @@ def read_graphs(graphs: Any, *, labeled: bool = True) -> GraphList:
     read = [_graph(data, f"graph {i}", labeled) for i, data in enumerate(items)]
     if not read:
         raise DataError("graphs is empty: give a list with one PyG Data per graph.")
+    # A graph without edges need not have features of them.
+    columns = max(each[2].shape[1] for each in read)
+    read = [each if len(each[2]) else (*each[:2], np.zeros((0, columns), each[2].dtype), each[3]) for each in read]
     for what, place in (("x", 0), ("edge_attr", 2), ("y", 3)):
         widths = [each[place].shape[1] for each in read]
         odd = next((i for i, width in enumerate(widths) if width != widths[0]), None)
