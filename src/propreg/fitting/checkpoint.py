@@ -63,16 +63,19 @@ class About:
     Args:
         about: The regularizer, its preset and strength.
         class_names, feature_names: Of the graph, if it has them.
+        inputs: What the ``forward`` of a user's module takes.
     """
 
     about: Mapping[str, Any]
     class_names: Sequence[str] = ()
     feature_names: Sequence[str] = ()
+    inputs: Sequence[str] | None = None
 
     def texts(self, scaling: Scaling) -> dict[str, Any]:
         """As settings of a file."""
         named = {name: list(getattr(self, name)) for name in ("class_names", "feature_names")}
         versions = {"propreg": __version__, "torch": torch.__version__}
+        named |= {} if self.inputs is None else {"inputs": list(self.inputs)}
         return {**named, "about": dict(self.about), "scale": scaling.kind, "versions": versions}
 
 
@@ -179,24 +182,27 @@ def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) ->
                 f"{where}: holds the state of a model of your own, but not its code: pass a new module, like "
                 "load_model(path, MyGNN(...))."
             )
-        state, scaling = _scaling_of_state(saved, where)
-        return take_raw_features(_fill(module, state, where), scaling)
+        state, scaling, inputs = _scaling_of_state(saved, where)
+        return take_raw_features(_fill(module, state, where), scaling, inputs)
     settings = _settings(saved, where)
     if module is not None:
         raise ValueError(f"{where}: holds a {settings.architecture.name}, which is built from it: leave module out.")
     return _built(settings, saved.tensors, where)
 
 
-def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling]:
-    """The tensors of a user's module, and the scaling that its file holds beside them."""
+def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling, list[str]]:
+    """The tensors of a user's module, the scaling that its file holds beside them, and the inputs of ``forward``."""
     try:
-        kind = json.loads(saved.settings).get("scale", "none")
+        settings = json.loads(saved.settings)
+        kind, inputs = settings.get("scale", "none"), settings.get("inputs", ["x", "edge_index"])
+        if not isinstance(inputs, list):
+            raise TypeError("inputs are no list")
         names = {f"{_SCALED}{name}": name for name in ("mean", "deviation") if kind == "standard"}
         found = {name: saved.tensors[full] for full, name in names.items()}
         scaling = from_parts(kind, found.get("mean"), found.get("deviation"))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _unusable(where, error) from error
-    return {name: array for name, array in saved.tensors.items() if name not in names}, scaling
+    return {name: array for name, array in saved.tensors.items() if name not in names}, scaling, inputs
 
 
 def load_trained(path: str | os.PathLike[str]) -> Trained:

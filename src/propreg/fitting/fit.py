@@ -3,7 +3,7 @@
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from propreg import _errors
-from propreg.data.graph import Graph
+from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scale, Scaling, scaling_of
 from propreg.devices import find_device
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
@@ -41,8 +41,10 @@ from propreg.fitting.inputs import (
     without_splits,
 )
 from propreg.fitting.job import Job
+from propreg.fitting.joining import are_several, by_part, joined
 from propreg.fitting.kept import KeptRuns, missing_groups, settings_of
 from propreg.fitting.leaderboard import fit_several, several
+from propreg.fitting.predictions import extra_of
 from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Compute, Direction, check_score, score_of
@@ -54,11 +56,12 @@ if TYPE_CHECKING:
 
 
 def fit(
-    data: "Data | Graph",
+    data: "Data | Graph | Sequence[Data | Graph] | Mapping[str, Any]",
     model: str | Model | Factory = "gcn",
     mu: Literal["auto"] | float | Sequence[float] = "auto",
     *,
     models: Sequence[str | Model | Factory] | None = None,
+    inputs: Sequence[str] | None = None,
     method: str | Function | Sequence[str | Function] = "preg",
     preset: Preset = "paper",
     regularizer: str | Function | Sequence[str | Function] | None = None,
@@ -93,7 +96,8 @@ def fit(
         data: A PyG ``Data`` or the result of :func:`propreg.load_graph`. Its own split is used if it has one, or all of
             them if its masks are [nodes, k]; without test nodes the verdict is on validation. Nodes of class −1 have no
             label. Edges are used as listed, with a warning if hardly any runs both ways; the model has an output for
-            each class number up to the largest, with a warning if no node has one of them.
+            each class number up to the largest, with a warning if no node has one of them. Several graphs in a list are
+            one block-diagonal graph; ``{"train": [...], "val": [...], "test": [...]}`` trains on some, tests on others.
         model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"`` or another name of ``propreg methods``, among them training
             methods such as ``"grand"``; a :class:`propreg.engine.Model` with other settings; or a
             function without arguments that makes a module ``forward(x, edge_index)`` of your own. It is called for
@@ -102,6 +106,9 @@ def fit(
             ``torch.func.vmap`` supports it, and its dropout then depends on the batch.
         models: Several models in place of ``model``, on the same splits and seeds: the result is that of the best on
             validation, and its ``leaderboard`` has all, with what the comparison says about the graph's edges.
+        inputs: What the ``forward`` of your own model takes, as names of the data's tensors: like
+            ``("x", "edge_index", "edge_attr")``, or ``("data",)`` for a ``Data``. By default its signature decides:
+            ``x`` and ``edge_index``, edge weights for an argument ``edge_weight``, a ``Data`` for a single argument.
         mu: ``"auto"`` for the method's own grid (from 0.05 to 1 for P-reg), one strength, or a list of them.
         method: ``"preg"``, or a baseline of the paper: ``"laplacian"``, ``"confidence_penalty"`` or
             ``"label_smoothing"``; a function ``(z, edge_index) -> scalar`` of your own; or several of them, as models.
@@ -158,8 +165,7 @@ def fit(
         return fit_several(fit, arguments)
     method = _method(method, regularizer, resume)
     _check_choices(preset, on_error, class_weight, refit, progress)
-    masks = splits_of_masks(data)
-    graph = graph_of(data if masks is None else without_masks(data))
+    graph, masks = _read(data)
     need_classes(graph)
     own, spec, rate = _what_is_trained(model, dropout, graph, method)
     mus, score = strengths(mu, method), score_of(metric)
@@ -182,7 +188,7 @@ def fit(
     with ordinary_modes(on), random_state_kept(on):
         judged = {name: judgeable(split) for name, split in parts.items()}
         problem = Problem(scaled, judged, on, balanced=class_weight is not None)
-        network = OwnNetwork(own, problem) if own else None
+        network = _network(own, problem, inputs, method)
         if network is not None:
             batch = replicas_together(network, problem, term, len(replicas))
             options = replace(options, network=network, workers=1, batch=batch)
@@ -236,9 +242,31 @@ def _what_is_trained(
         need_pyg()
     elif dropout is not None:
         raise ValueError("dropout is for the built-in models: set it inside your own module.")
-    if own or not spec.architecture.uses_edge_weights:
-        warn_of_unused_weights(graph, method, "" if own else spec.name, stacklevel=5)
+    if not own and not spec.architecture.uses_edge_weights:
+        warn_of_unused_weights(graph, method, spec.name, stacklevel=5)
     return own, spec, spec.architecture.dropout if dropout is None else number("dropout", dropout)
+
+
+def _read(data: Any) -> tuple[Graph, dict[str, Split] | None]:
+    """The graph, and its splits if it has several; of several graphs, one that holds all."""
+    if are_several(data):
+        given = by_part(data)
+        graphs = [_read(each)[0] for _, each in given]
+        return joined(graphs, [part for part, _ in given]), None
+    masks = splits_of_masks(data)
+    graph = graph_of(data if masks is None else without_masks(data), stacklevel=5)
+    return replace(graph, extra=graph.extra or extra_of(data)), masks
+
+
+def _network(own: Factory | None, problem: Problem, inputs: Sequence[str] | None, method: str) -> OwnNetwork | None:
+    if own is None:
+        if inputs is not None:
+            raise ValueError("inputs is for a model of your own: leave it out.")
+        return None
+    network = OwnNetwork(own, problem, inputs=inputs)
+    if network.inputs is not None and not network.inputs.takes("edge_weight"):
+        warn_of_unused_weights(problem.graph, method, stacklevel=5)
+    return network
 
 
 def _method(method: Any, regularizer: Any, resume: object) -> str:
@@ -264,7 +292,8 @@ def _refitted(
     split, chosen = job.problem.splits[best.replica.split], [r for r in result.runs if r.replica.strength == result.mu]
     more = replace(split, train=split.train | split.val)
     problem = Problem(job.problem.graph, {best.replica.split: more}, job.problem.device, balanced=job.problem.balanced)
-    network = OwnNetwork(own, problem) if own else None
+    asked = job.network.asked if job.network is not None else None
+    network = OwnNetwork(own, problem, inputs=asked) if own else None
     epochs = round(float(np.mean([run.epoch for run in chosen if not run.failed])))
     last = replace(protocol, rule="last", max_epochs=max(1, epochs))
     options = replace(options, network=network, caught=None)

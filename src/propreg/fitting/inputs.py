@@ -38,7 +38,7 @@ LARGEST_FEATURE = 20.0
 _given: set[tuple[str, bytes]] = set()
 
 
-def graph_of(data: "Data | Graph") -> Graph:
+def graph_of(data: "Data | Graph", stacklevel: int = 4) -> Graph:
     """The graph in NumPy arrays. Reading a ``Data`` warns of what is legal but seldom meant, once per graph.
 
     A ``Graph`` comes from a reader; one made by hand may have parts that do not fit together.
@@ -52,7 +52,7 @@ def graph_of(data: "Data | Graph") -> Graph:
     graph = read_graph(data)
     for doubt in (one_way(graph, UNDIRECTED), unused_classes(graph), doubtful_labels(graph)):
         if doubt:
-            _warn_once(doubt, graph, stacklevel=4)
+            _warn_once(doubt, graph, stacklevel=stacklevel)
     return graph
 
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scaling
 from propreg.engine import Model, Problem, Result
+from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.models.network import no_dropout
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.fitting.explain import facts_of
@@ -105,13 +106,15 @@ class Job:
             self.scaling,
             self.graph,
             Judging(score.title, part, score.sign, score.fraction, self.nested),
+            inputs=None if self.network is None else self.network.inputs,
         )
         return replace(result, model=self.module(result.best_run))
 
     def module(self, run: Result) -> nn.Module:
         """The trained module of a run; it takes the features as the graph has them."""
         if self.network is not None:
-            return take_raw_features(self.network.module(run.weights, run.replica.seed), self.scaling)
+            module = self.network.module(run.weights, run.replica.seed)
+            return take_raw_features(module, self.scaling, (self.network.inputs or Inputs()).names)
         sizes, weighted = (self.problem.sizes.features, self.problem.sizes.classes), self.graph.edge_weight is not None
         return as_module(self.spec, run.weights, sizes, self.rate, weighted=weighted, scaling=self.scaling)
 

@@ -26,6 +26,7 @@ from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
 from propreg.data.graph import Split
 from propreg.devices import processor
+from propreg.engine.models.module_inputs import digest_of
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.engine.spec import Measures, Method, Model, PartMeasures, Protocol, Replica, Report, Result
 from propreg.engine.tasks.node import Problem, graph_digest
@@ -104,7 +105,7 @@ def settings_of(
 ) -> dict[str, Any]:
     """What the runs of a fit depend on beside their replicas and splits."""
     graph = replace(problem.graph, digests={}, split=None)  # by its arrays: digests may be of an earlier form of it
-    device = problem.device
+    device, extra = problem.device, digest_of(problem.graph)
     return {
         "propreg": [__version__, engine_digest()],
         "torch": str(torch.__version__),
@@ -113,6 +114,7 @@ def settings_of(
         "model": model.identity() | to_json(model) if network is None else module_digest(network.module({}, 0)),
         "method": to_json(method),
         "protocol": to_json(protocol),
+        **({"inputs": [asdict(network.inputs), extra]} if network and network.inputs and extra else {}),
         **({"class_weight": "balanced"} if problem.balanced else {}),
     }
 

@@ -4,18 +4,19 @@ import csv
 import io
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from propreg.data.errors import DataError
-from propreg.data.graph import PARTS, Graph, SparseFeatures, Split
+from propreg.data.graph import MASKS, PARTS, Graph, SparseFeatures, Split
 from propreg.data.own.load import read_graph
 from propreg.data.own.pyg import sparse_tensor
+from propreg.engine.models.module_inputs import Inputs, tensors_of
 from propreg.engine.torch_modes import ordinary_modes
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Trained:
         features: The number of its features.
         weighted: Whether ``forward`` takes edge weights, too.
         class_names, feature_names: Of the graph it was trained on, if it has them.
+        inputs: What a module of the user's own is called with; None for a built-in model.
     """
 
     module: nn.Module
@@ -40,25 +42,35 @@ class Trained:
     weighted: bool = False
     class_names: Sequence[str] = ()
     feature_names: Sequence[str] = ()
+    inputs: Inputs | None = None
 
     def probabilities(self, data: "Data | Graph | str | os.PathLike[str]") -> NDArray[np.float32]:
         """The probability of each class for each node [nodes, classes]; the graph needs no labels."""
         graph = unlabeled_graph(data)
-        x = self._columns(graph)
-        features = sparse_tensor(x) if isinstance(x, SparseFeatures) else torch.from_numpy(np.asarray(x, np.float32))
-        given = [features, torch.from_numpy(graph.edge_index)]
-        if self.weighted:
-            ones = np.ones(graph.edge_index.shape[1], np.float32)
-            given.append(torch.from_numpy(ones if graph.edge_weight is None else graph.edge_weight))
+        graph = replace(graph, x=self._columns(graph), extra=graph.extra or extra_of(data))
         device = next((t.device for t in [*self.module.parameters(), *self.module.buffers()]), torch.device("cpu"))
         was_training = self.module.training
         with ordinary_modes(device), torch.no_grad():
             try:
-                logits = self.module.eval()(*(t.to(device) for t in given))
+                given, named = self._arguments(graph, device)
+                logits = self.module.eval()(*given, **named)
             finally:
                 self.module.train(was_training)
             found: NDArray[np.float32] = logits.float().softmax(-1).cpu().numpy()
         return found
+
+    def _arguments(self, graph: Graph, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        needs_weights = self.weighted or (self.inputs is not None and "edge_weight" in self.inputs.keywords)
+        if needs_weights and graph.edge_weight is None:
+            graph = replace(graph, edge_weight=np.ones(graph.edge_index.shape[1], np.float32))
+        if self.inputs is not None:
+            return self.inputs.arguments(tensors_of(graph, device))
+        x = graph.x
+        features = sparse_tensor(x) if isinstance(x, SparseFeatures) else torch.from_numpy(np.asarray(x, np.float32))
+        given = [features, torch.from_numpy(graph.edge_index)]
+        if self.weighted and graph.edge_weight is not None:
+            given.append(torch.from_numpy(graph.edge_weight))
+        return tuple(t.to(device) for t in given), {}
 
     def _columns(self, graph: Graph) -> "NDArray[np.float32] | SparseFeatures":
         """The features in the order of the training."""
@@ -82,6 +94,14 @@ class Trained:
 def unlabeled_graph(data: "Data | Graph | str | os.PathLike[str]", *, directed: bool = False) -> Graph:
     """A graph whose nodes may all be without a label."""
     return data if isinstance(data, Graph) else read_graph(data, directed=directed, labeled=False)
+
+
+def extra_of(data: Any) -> dict[str, Tensor]:
+    """The tensors of a PyG ``Data`` beside those that a :class:`Graph` has."""
+    if isinstance(data, Graph | str | os.PathLike) or not hasattr(data, "to_dict"):
+        return {}
+    known = {"x", "edge_index", "edge_weight", "y", *MASKS}
+    return {name: t for name, t in data.to_dict().items() if isinstance(t, Tensor) and name not in known}
 
 
 def agreement(edge_index: NDArray[np.int64], predicted: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """The scaling of features inside a trained module, so that it takes them as the graph has them."""
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -52,22 +53,36 @@ def scaling_arrays(scaling: Scaling) -> Mapping[str, NDArray[np.float32]]:
 
 
 class _Hook:
-    """Scales the first argument of a module's ``forward``, on whatever device it is."""
+    """Scales the features among the arguments of a module's ``forward``, on whatever device they are."""
 
-    def __init__(self, layer: nn.Module) -> None:
-        self.layer = layer
+    def __init__(self, layer: nn.Module, place: int = 0) -> None:
+        self.layer, self.place = layer, place
 
     def __call__(self, module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> Any:  # noqa: ARG002
-        x = given[0] if given else named["x"]
-        x = self.layer.to(x.device)(x)
-        return ((x, *given[1:]), named) if given else (given, {**named, "x": x})
+        if len(given) > self.place:
+            return (*given[: self.place], self._scaled(given[self.place]), *given[self.place + 1 :]), named
+        return given, {name: self._scaled(value) if name in ("x", "data") else value for name, value in named.items()}
+
+    def _scaled(self, x: Any) -> Any:
+        if isinstance(x, Tensor):
+            return self.layer.to(x.device)(x)
+        data = copy.copy(x)  # a forward that takes a Data
+        data.x = self._scaled(data.x)
+        return data
 
 
-def take_raw_features(module: nn.Module, scaling: Scaling) -> nn.Module:
-    """Have a module of the user's own scale ``x`` before its ``forward``, once; it stays the same module."""
+def take_raw_features(module: nn.Module, scaling: Scaling, inputs: Sequence[str] = ("x", "edge_index")) -> nn.Module:
+    """Have a module of the user's own scale ``x`` before its ``forward``, once; it stays the same module.
+
+    Args:
+        module: The module.
+        scaling: What is done to the features.
+        inputs: The names of what ``forward`` takes, ``x`` or ``data`` among them.
+    """
     hooks, layer = module._forward_pre_hooks, layer_of(scaling)
     for number in [number for number, hook in hooks.items() if isinstance(hook, _Hook)]:
         del hooks[number], module._forward_pre_hooks_with_kwargs[number]
-    if layer is not None:
-        module.register_forward_pre_hook(_Hook(layer), with_kwargs=True)
+    place = next((place for place, name in enumerate(inputs) if name in ("x", "data")), None)
+    if layer is not None and place is not None:
+        module.register_forward_pre_hook(_Hook(layer, place), with_kwargs=True)
     return module

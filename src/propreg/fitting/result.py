@@ -13,6 +13,7 @@ from torch import nn
 
 from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scaling
+from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.spec import Model, Result
 from propreg.fitting.comparison import Comparison
 from propreg.fitting.explain import Facts, reasons
@@ -53,6 +54,7 @@ class FitResult(Comparison):
         scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
         graph: The graph that was given.
         judging: What ``val`` and ``test`` hold, and of which nodes.
+        inputs: What the ``forward`` of a model of your own is called with.
         leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
         refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
 
@@ -85,6 +87,7 @@ class FitResult(Comparison):
     judging: Judging = JUDGING
     refit: Result | None = None
     leaderboard: Leaderboard | None = None
+    inputs: Inputs | None = None
 
     def __repr__(self) -> str:
         """The verdict in one line; :meth:`summary` has the numbers."""
@@ -114,7 +117,7 @@ class FitResult(Comparison):
             raise ValueError("the result has no graph: it was not made by fit.")
         graph, features = self.graph, self.sizes[0]
         weighted = self.architecture is not None and graph.edge_weight is not None
-        trained = Trained(self.model, features, weighted, graph.class_names, graph.feature_names)
+        trained = Trained(self.model, features, weighted, graph.class_names, graph.feature_names, self.inputs)
         return trained.probabilities(graph if data is None else data)
 
     def predictions(self) -> str:
@@ -183,7 +186,8 @@ class FitResult(Comparison):
         from propreg.fitting.checkpoint import About, write_model, write_state
 
         graph, trained = self.graph, {"method": self.method, "preset": self.preset, "mu": self.mu}
-        about = About(trained, *(() if graph is None else (graph.class_names, graph.feature_names)))
+        names = ((), ()) if graph is None else (graph.class_names, graph.feature_names)
+        about = About(trained, *names, inputs=None if self.inputs is None else self.inputs.names)
         if self.architecture is None:
             write_state(path, self.model, about, self.scaling)
         else:

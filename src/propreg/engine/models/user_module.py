@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.parameter import is_lazy
 
-from propreg.data.graph import SparseFeatures
+from propreg.engine.models.module_inputs import Inputs, inputs_of, tensors_of
 from propreg.engine.models.network import Draw, Network, NoDropout, Parameters, Weight, no_dropout
 from propreg.engine.spec import Model, Replica, Result
 from propreg.engine.tasks.node import Problem
@@ -30,15 +30,17 @@ class OwnNetwork(Network):
         together: Whether a batch is one program; None: on a GPU, if the module allows it. On a CPU, a batch was not
             reliably quicker on graphs of Cora's and Photo's sizes (readings from equal times to almost twice as long);
             one after another takes the memory of one run, and an interruption keeps every finished run.
+        inputs: The names of the tensors that ``forward`` takes; None: see :func:`.module_inputs.inputs_of`.
     """
 
-    def __init__(self, factory: Factory, problem: Problem, together: bool | None = None) -> None:
-        self.factory = factory
-        graph = problem.graph
-        x = graph.x.to_dense() if isinstance(graph.x, SparseFeatures) else graph.x
-        self.x = torch.from_numpy(x).to(problem.device, problem.dtype, copy=True)  # a copy: a module may write into it
-        self.edge_index = torch.from_numpy(graph.edge_index).to(problem.device, copy=True)
+    def __init__(
+        self, factory: Factory, problem: Problem, together: bool | None = None, inputs: Sequence[str] | None = None
+    ) -> None:
+        self.factory, self.asked = factory, inputs
+        self.tensors = tensors_of(problem.graph, problem.device, problem.dtype)
+        self.num_nodes = problem.num_nodes
         self.device, self.num_classes = problem.device, problem.num_classes
+        self.inputs: Inputs | None = None
         self.base = self._made(0)
         other = self._made(1)
         check_new(self.base, other)
@@ -100,11 +102,11 @@ class OwnNetwork(Network):
 
     def check_inputs(self) -> None:
         """Raise if a module has written into the features or edges, which all runs share."""
-        check_unchanged("x", self.x)
-        check_unchanged("edge_index", self.edge_index)
+        for name, t in self.tensors.items():
+            check_unchanged(name, t)
 
     def _logits(self, p: Parameters) -> Tensor:
-        return check_logits(functional_call(self.base, p, (self.x, self.edge_index)), len(self.x), self.num_classes)
+        return check_logits(functional_call(self.base, p, *self._call), self.num_nodes, self.num_classes)
 
     def _made(self, seed: int) -> nn.Module:
         seed_torch(seed, self.device)
@@ -112,6 +114,9 @@ class OwnNetwork(Network):
         if not isinstance(module, nn.Module):
             raise TypeError(f"model must make a torch.nn.Module, but it made a {type(module).__name__}.")
         module.to(self.device)
+        if self.inputs is None:
+            self.inputs = inputs_of(self.asked, module, weighted="edge_weight" in self.tensors)
+            self._call = self.inputs.arguments(self.tensors)
         if any(is_lazy(t) for t in [*module.parameters(), *module.buffers()]):
             self._evaluated(module)
             check_no_longer_lazy(module)
@@ -119,7 +124,8 @@ class OwnNetwork(Network):
 
     @torch.no_grad()
     def _evaluated(self, module: nn.Module) -> Tensor:
-        return check_logits(module.eval()(self.x, self.edge_index), len(self.x), self.num_classes)
+        given, named = self._call
+        return check_logits(module.eval()(*given, **named), self.num_nodes, self.num_classes)
 
     def _vmap_agrees(self, other: nn.Module) -> bool:
         if any(True for _ in self.base.buffers()):
