@@ -350,3 +350,9 @@ def test_an_identity_imports_no_torch() -> None:
     assert "torch" not in _modules(
         "import propreg.store.run, propreg.store.store, propreg.study.execute.runner, propreg.engine"
     )
+
+
+def test_a_rule_must_be_known() -> None:
+    done = runner.invoke(app, ["table", "table1", "--rule", "mine"])
+    assert done.exit_code == 2
+    assert "There is no rule 'mine'" in done.output

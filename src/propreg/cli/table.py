@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from propreg.study.spec.experiment import Experiment, Line
 
 
+_RULE_NOTES = {"own": "Of each run counts the epoch that the rule reports which its model was published with."}
+
+
 class Format(StrEnum):
     """A format for a table."""
 
@@ -50,6 +53,12 @@ def table(
             help="List the strengths picked on validation; with --runs, only their runs.",
         ),
     ] = False,
+    rule: Annotated[
+        str,
+        typer.Option(
+            help="The selection rule that counts, for example latest_best; own is each model's published one."
+        ),
+    ] = "",
     results: ResultsPath = None,
 ) -> None:
     """Print a table of the paper from recorded runs, with the paper's numbers beside ours."""
@@ -61,6 +70,7 @@ def table(
         if name is None:
             _list(results)
             return
+        _check_rule(rule)
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
@@ -73,7 +83,7 @@ def table(
         elif picked:
             typer.echo(picked_text(lines, found), nl=False)
         else:
-            typer.echo(_text(experiment, lines, found, format or Format.text, long=long), nl=False)
+            typer.echo(_text(experiment, lines, found, format or Format.text, rule, long=long), nl=False)
 
 
 def _list(results: Path | None) -> None:
@@ -89,17 +99,32 @@ def _list(results: Path | None) -> None:
         typer.echo(f"{experiment.name:<{size}}  {here:>6,} of {wanted:>6,} runs  {experiment.title}")
 
 
-def _text(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, *, long: bool) -> str:
+def _check_rule(rule: str) -> None:
+    from typing import get_args
+
+    from propreg.engine.spec import RuleName
+    from propreg.store.errors import UsageError, unknown
+    from propreg.study.tables.rows import OWN
+
+    known = (OWN, *get_args(RuleName))
+    if rule and rule not in known:
+        raise UsageError(str(unknown("rule", rule, known)))
+
+
+def _text(
+    experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, rule: str, *, long: bool
+) -> str:
     from propreg.study.tables import ablation, pivot, text
     from propreg.study.tables.rows import engine_note, table_rows
 
-    rows, engines = table_rows(experiment, found, lines), engine_note(lines, found)
+    rows, engines = table_rows(experiment, found, lines, rule), engine_note(lines, found)
     if how is Format.csv:
         if engines:
             typer.echo(engines, err=True)
         return text.to_csv(rows)
     notes, listings = ablation.notes(lines), ablation.listings(experiment, lines, found)
     notes += [engines] if engines else []
+    notes += [_RULE_NOTES.get(rule, f"Of each run counts the epoch that the rule {rule} reports.")] if rule else []
     shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
     if how is Format.text and not long:
         bold = shown and os.environ.get("TERM") != "dumb"

@@ -41,7 +41,8 @@ _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: 
 class Line:
     """One model with one method on one dataset: a cell per strength, each on ``splits`` × ``seeds``.
 
-    ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule.
+    ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule. ``own_rule`` is
+    the one that the model was published with, where that is known.
     """
 
     dataset: str
@@ -54,6 +55,7 @@ class Line:
     batch: int | None = None
     rules: tuple[str, ...] = ()
     measures: bool = False
+    own_rule: str = ""
 
     def runs(self) -> Iterator[Run]:
         """All runs of the line."""
@@ -203,18 +205,29 @@ def _lines(part: dict[str, Any]) -> Iterator[Line]:
                 method = named_method(name)
                 strengths = _strengths(part, method, f"{dataset}/{model}")
                 start, own_rule = _base(part, dataset, model, kind)
-                watched = tuple(dict.fromkeys((*rules, *own_rule)))
+                beside = (own_rule,) if own_rule and own_rule != start.protocol.rule else ()
+                watched = tuple(dict.fromkeys((*rules, *beside)))
                 for variant, base, ratio in _variants(part, start, method):
                     term = method.on(_output_size(dataset))
                     # In one go: a cell without a term drops its ratio.
                     cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
                     yield Line(
-                        dataset, model, method, variant, cells, splits, seeds, part.get("batch"), watched, measures
+                        dataset,
+                        model,
+                        method,
+                        variant,
+                        cells,
+                        splits,
+                        seeds,
+                        part.get("batch"),
+                        watched,
+                        measures,
+                        own_rule,
                     )
 
 
-def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> tuple[Cell, tuple[str, ...]]:
-    """The plain cell of a line, and the model's own rule where the part has another one."""
+def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> tuple[Cell, str]:
+    """The plain cell of a line, and the rule that its model was published with."""
     entry = _dataset(dataset)
     if (kind == "scaffold") != isinstance(entry, MoleculeSet):
         raise StudyError(f"{dataset} has no {kind} split: molecules have a scaffold split, graphs have the others.")
@@ -246,8 +259,7 @@ def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> tu
         measure=measure,
         lr=chosen["lr"],
     )
-    own = usual["rule"]
-    return cell, (own,) if part.get("published", False) and own != protocol.rule else ()
+    return cell, usual["rule"] if part.get("published", False) else ""
 
 
 def _variants(part: dict[str, Any], base: Cell, method: NamedMethod) -> Iterator[tuple[str, Cell, float]]:

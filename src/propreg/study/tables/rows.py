@@ -135,10 +135,19 @@ def mean_std(mean: float | None, std: float | None, places: int = 2) -> str:
     return "" if mean is None else f"{decimals(mean, places)} ± {decimals(std, places)}"
 
 
-def table_rows(experiment: Experiment, results: Results, lines: Iterable[Line] | None = None) -> list[Row]:
-    """The rows of an experiment's lines, in their order."""
+OWN = "own"
+
+
+def table_rows(
+    experiment: Experiment, results: Results, lines: Iterable[Line] | None = None, rule: str = ""
+) -> list[Row]:
+    """The rows of an experiment's lines, in their order.
+
+    ``rule`` names the selection rule whose epoch counts, ``"own"`` for the one that each model was published with;
+    without it that of the runs' protocol.
+    """
     chosen = experiment.lines if lines is None else lines
-    return [row for line in chosen for row in line_rows(line, experiment.paper, results)]
+    return [row for line in chosen for row in line_rows(line, experiment.paper, results, rule)]
 
 
 def engine_note(lines: Iterable[Line], results: Results) -> str:
@@ -153,28 +162,30 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
     )
 
 
-def line_rows(line: Line, paper: str, results: Results) -> list[Row]:
+def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
-    found = [_scores(line, cell, results) for cell in line.cells]
+    rule = line.own_rule if rule == OWN else rule
+    found = [_scores(line, cell, results, rule) for cell in line.cells]
     sign = scale_of(line.dataset).sign
     complete = [each for each in found if each is not None]
     alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
     if len(complete) < len(found):
         return [_incomplete(line, paper, results, alone or "validation")]
     if alone:
-        return [_row(line, paper, results, alone, 0, complete)]
+        return [_row(line, paper, results, alone, 0, complete, rule)]
+    on_val, on_test = (pick([sign * getattr(each, part).mean() for each in complete]) for part in ("val", "test"))
     return [
-        _row(line, paper, results, "validation", pick([sign * each.val.mean() for each in complete]), complete),
-        _row(line, paper, results, "test", pick([sign * each.test.mean() for each in complete]), complete),
+        _row(line, paper, results, "validation", on_val, complete, rule),
+        _row(line, paper, results, "test", on_test, complete, rule),
     ]
 
 
-def _scores(line: Line, cell: Cell, results: Results) -> Accuracies | None:
-    """The scores of a cell on the scale of its table."""
+def _scores(line: Line, cell: Cell, results: Results, rule: str) -> Accuracies | None:
+    """The scores of a cell on the scale of its table, at the epoch that a rule reports."""
     scale = scale_of(line.dataset)
-    if scale.metric == "accuracy":
+    if scale.metric == "accuracy" and not rule:
         return results.accuracies(cell, line.splits, line.seeds)
-    found = results.scores(cell, line.splits, line.seeds, scale.metric)
+    found = results.scores(cell, line.splits, line.seeds, scale.metric, rule)
     return None if found is None else Accuracies(scale.factor * found.val, scale.factor * found.test)
 
 
@@ -188,11 +199,13 @@ def pick(means: Iterable[float]) -> int:
     return int(np.argmax(np.round(list(means), 9)))  # rounded: a tie is a tie on every machine
 
 
-def _row(line: Line, paper: str, results: Results, selection: str, at: int, accuracies: list[Accuracies]) -> Row:
+def _row(
+    line: Line, paper: str, results: Results, selection: str, at: int, accuracies: list[Accuracies], rule: str
+) -> Row:
     cell, test = line.cells[at], accuracies[at].test
     summary = summarize(test)
     scale = scale_of(line.dataset)
-    base = _scores(line, cell.plain, results) if selection != "none" else None
+    base = _scores(line, cell.plain, results, rule) if selection != "none" else None
     difference = None if base is None else paired(scale.sign * test, scale.sign * base.test)
     number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
     return Row(
