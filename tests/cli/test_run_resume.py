@@ -97,6 +97,19 @@ def test_a_new_run_leaves_the_kept_trainings_alone_and_says_so(monkeypatch: pyte
     assert not Path(".propreg-run.training").exists(), "nothing was finished"
 
 
+def test_a_comparison_of_models_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    several = [*QUICK, "--model", "gcn,mlp"]
+    run(*several, "-o", "whole")
+    trained(monkeypatch, after=4)
+    assert run(*several).exit_code == 130
+    count = trained(monkeypatch)
+    again = run(*several, "--resume")
+    assert again.exit_code == 0, again.output
+    assert sum(count) < 12
+    assert numbers() == numbers("whole")
+    assert sorted(path.name for path in Path().iterdir()) == ["mine.npz", "propreg-run", "whole"]
+
+
 def test_there_may_be_nothing_to_resume(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(*QUICK, "--resume")
     assert (done.exit_code, done.stderr.count("\n")) == (1, 1)
@@ -128,6 +141,7 @@ def test_a_disk_that_is_full_at_the_end_loses_nothing(monkeypatch: pytest.Monkey
     assert not Path(".propreg-run.training").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither signal")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_loses_no_finished_training(number: signal.Signals, monkeypatch: pytest.MonkeyPatch) -> None:

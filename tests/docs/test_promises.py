@@ -48,7 +48,7 @@ def test_counts_of_a_run_replace_those_before_and_leave_others(tmp_path: Path) -
     assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
-@pytest.mark.parametrize("processes", ["0", "1"])
+@pytest.mark.parametrize("processes", ["0", pytest.param("1", marks=pytest.mark.slow)])
 def test_a_test_run_writes_what_it_tried(tmp_path: Path, processes: str) -> None:
     test = "store/test_export.py::test_a_small_file_that_becomes_large_is_refused"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", processes, f"tests/{test}"]

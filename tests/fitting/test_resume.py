@@ -1,5 +1,6 @@
 """``resume``: finished runs are kept as they finish, and the same fit goes on from them with the same bits."""
 
+import inspect
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ import torch
 
 import propreg.fitting.fit as fitting
 from communities import communities
-from fitting.own_modules import DATA, GRAPH, QUICK, SPLIT, Base, Scaled
+from fitting.own_modules import DATA, GRAPH, QUICK, SPLIT, Base, K, Scaled
 from fitting.test_raising import Raises
 from propreg.data.errors import DataError
 from propreg.data.graph import Split
@@ -88,22 +89,37 @@ def test_an_interrupted_fit_goes_on_with_the_bits_of_an_undisturbed_one(
 
 
 OTHERS: dict[str, Any] = {
-    "lr": {"lr": 0.02},
-    "epochs": {"max_epochs": 11},
-    "method": {"method": "laplacian"},
-    "preset": {"preset": "reference"},
-    "dropout": {"dropout": 0.1},
-    "model": {"model": "mlp"},
-    "graph": {"data": replace(GRAPH, x=np.asarray(GRAPH.x) + np.float32(0.001))},
-    "split": {"splits": {"own": Split(SPLIT.train, SPLIT.val, SPLIT.test & (np.arange(120) > 50))}},
+    "data": replace(GRAPH, x=np.asarray(GRAPH.x) + np.float32(0.001) * K[:, None]),
+    "model": "mlp",
+    "method": "laplacian",
+    "preset": "reference",
+    "scale": "rows",
+    "metric": "log_loss",
+    "class_weight": "balanced",
+    "splits": {"own": Split(SPLIT.train, SPLIT.val, SPLIT.test & (np.arange(120) > 50))},
+    "lr": 0.02,
+    "weight_decay": 0.01,
+    "dropout": 0.1,
+    "patience": 11,
+    "max_epochs": 11,
 }
+"""Another value of each argument of ``fit`` that changes a training."""
+ALIKE = {
+    "mu", "seeds", "models", "regularizer", "test", "train_per_class", "val_per_class", "device", "progress",
+    "on_error", "refit", "time_limit", "callbacks", "resume",
+}  # fmt: skip
+"""Those that change which trainings there are, or what is done with them."""
+
+
+def test_every_argument_of_fit_is_known_here() -> None:
+    assert {*inspect.signature(fit).parameters} == {*OTHERS, *ALIKE}
 
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_runs_of_other_settings_are_not_used(tmp_path: Path, trained: list[int], other: str) -> None:
     common = QUICK | {"model": "gcn", "data": GRAPH, "resume": tmp_path}
     fit(**common)
-    fit(**{**common, **OTHERS[other]})
+    fit(**{**common, other: OTHERS[other]})
     assert trained == [4, 4]
     fit(**common)
     assert trained == [4, 4, 0], "and the first ones stay"
@@ -180,6 +196,7 @@ fit(communities(), mu=[0.5], splits=3, seeds=12, train_per_class=5, val_per_clas
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
 def test_a_killed_fit_loses_no_finished_run(tmp_path: Path, trained: list[int]) -> None:
     command = [sys.executable, "-c", SCRIPT.format(path=sys.path), str(tmp_path / "runs")]

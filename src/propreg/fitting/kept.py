@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from propreg import __version__
+from propreg import __version__, methods
 from propreg.data.digests import digest_splits
 from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
@@ -107,7 +107,7 @@ def settings_of(
     graph = replace(problem.graph, digests={}, split=None)  # by its arrays: digests may be of an earlier form of it
     device, extra = problem.device, digest_of(problem.graph)
     return {
-        "propreg": [__version__, engine_digest()],
+        "propreg": [__version__, engine_digest(), engine_digest(Path(methods.__file__).parent)],
         "torch": str(torch.__version__),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} {processor()}",
         "graph": [graph_digest(graph), problem.digest],
