@@ -106,9 +106,9 @@ OTHERS: dict[str, Any] = {
 """Another value of each argument of ``fit`` that changes a training."""
 ALIKE = {
     "mu", "seeds", "models", "regularizer", "test", "train_per_class", "val_per_class", "device", "progress",
-    "on_error", "refit", "time_limit", "callbacks", "resume",
+    "on_error", "refit", "time_limit", "callbacks", "resume", "inputs",
 }  # fmt: skip
-"""Those that change which trainings there are, or what is done with them."""
+"""Those that change which trainings there are, or what is done with them; and the one of modules, see below."""
 
 
 def test_every_argument_of_fit_is_known_here() -> None:
@@ -133,6 +133,19 @@ def test_a_changed_module_is_trained_anew(tmp_path: Path, trained: list[int]) ->
     for model in (Base, Other, Base, Other):
         fit(DATA, model, resume=tmp_path, **QUICK)
     assert trained == [4, 4, 0, 0]
+
+
+def test_other_inputs_of_a_module_are_trained_anew(tmp_path: Path, trained: list[int]) -> None:
+    class Weighted(Base):
+        def forward(self, x: Any, edge_index: Any, factor: Any = 1.0) -> Any:
+            return super().forward(x * factor, edge_index)
+
+    for factor, names in ((2.0, None), (2.0, "factor"), (3.0, "factor"), (2.0, "factor")):
+        data = DATA.clone()
+        data.factor = torch.full((DATA.num_nodes, 1), factor)
+        inputs = None if names is None else ("x", "edge_index", names)
+        fit(data, Weighted, inputs=inputs, resume=tmp_path, **QUICK)
+    assert trained == [4, 4, 4, 0]
 
 
 def test_a_damaged_file_is_trained_again(tmp_path: Path) -> None:

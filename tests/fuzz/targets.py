@@ -159,6 +159,8 @@ def store(folder: Path) -> Made:
     export(folder, "runs.jsonl")
 
     def read() -> Any:
+        if not (folder / "store.sqlite").stat().st_size:
+            raise DataError("it is empty, as one that was cut off while it was made, and the check says so")
         checked = check_store(folder / "store.sqlite")
         if checked.wrong:
             raise DataError(checked.wrong[0])

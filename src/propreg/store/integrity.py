@@ -12,7 +12,7 @@ from propreg.store.errors import StudyError, unknown
 from propreg.store.locks import Worker
 from propreg.store.rows import Row, implausible, row_digest
 from propreg.store.run import Cell, Run, batch_id
-from propreg.store.sqlite import has_log, has_wal, log_of, missing
+from propreg.store.sqlite import clipped, has_log, has_wal, log_of, missing
 from propreg.store.store import Store
 
 
@@ -109,7 +109,7 @@ def _check(store: Store) -> Checked:
             store.db.execute(f"PRAGMA {name}_check").fetchall() for name in ("integrity", "foreign_key")
         )
     fix = Fixes(store.path)
-    wrong = [f"SQLite: {' '.join(text.split())}: {fix.anew}" for (text,) in whole if text != "ok"]
+    wrong = [f"SQLite: {clipped(' '.join(text.split()))}: {fix.anew}" for (text,) in whole if text != "ok"]
     wrong += [f"row {row[1]} of {row[0]} refers to nothing: {fix.anew}" for row in referring]
     keys, digests, seen = store.keys(), store.digests(), set[str]()
     cells, sizes = dict[str, Cell | None](), Sizes()

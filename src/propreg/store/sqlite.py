@@ -76,6 +76,7 @@ INSERT INTO totals (name, number) SELECT 'runs', count(*) FROM runs;
 """,
 }
 
+_HEADER, _LONGEST = 100, 200
 _RIGHTS = {"write": "rwc", "update": "rw", "read": "ro"}
 _NO_RIGHTS = ("SQLITE_CANTOPEN", "SQLITE_READONLY")  # which of them depends on the system and on SQLite's version
 
@@ -198,6 +199,8 @@ def _prepare(db: sqlite3.Connection, path: Path, mode: str, network: str) -> Non
 
 
 def _open_to_read(path: Path, network: str) -> Opened:
+    if 0 < path.stat().st_size < _HEADER:  # SQLite takes what is left of a file for an empty one
+        raise sqlite3.DatabaseError("file is not a database")
     tidies = not log_of(path).exists()
     opened = Opened(_connect(path, "ro"), path.absolute(), tidies)
     try:
@@ -478,4 +481,9 @@ def _printable(error: Exception) -> str:
     """Its text on one line: what is quoted from a damaged file may hold anything."""
     if isinstance(error, UnicodeDecodeError):
         return _NO_TEXT
-    return "".join(sign if sign.isprintable() else "?" for sign in str(error))
+    return clipped("".join(sign if sign.isprintable() else "?" for sign in str(error)))
+
+
+def clipped(text: str) -> str:
+    """The beginning of what SQLite says of a damaged file, of which it may quote the whole schema."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
