@@ -9,7 +9,9 @@ import tempfile
 from pathlib import Path
 
 from building.blocks import Block
+from building.notebook import notebook
 
+NOTEBOOK = "tutorial.md"
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -50,6 +52,8 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 text = with_outputs(text, follow(page.resolve(), Path(folder), ROOT / "results", only))
         _write(page, text.encode())
+        if page.name == NOTEBOOK:
+            _write(page.with_suffix(".ipynb"), notebook(text).encode())
     if not chosen.pages:
         for name, drawn in pictures(results):
             _write(FOLDER / name, drawn)
