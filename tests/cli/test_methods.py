@@ -1,6 +1,7 @@
 """``propreg methods``: every entry with its paper and its idea."""
 
 import json
+from pathlib import Path
 
 from typer.testing import CliRunner
 
@@ -37,3 +38,17 @@ def test_for_scripts() -> None:
     assert by_name["deep-appnp"]["settings"]["cora"] == "ours"
     assert by_name["mlp"]["paper"] is None
     assert [each["name"] for each in found["regularizers"]] == list(tunable())
+
+
+def test_a_run_of_what_is_not_trained_compares_nothing() -> None:
+    done = RUNNER.invoke(app, ["run", "--model", "label-propagation"])
+    assert done.exit_code == 2
+    assert "name a model beside it, as in --model gcn,label-propagation" in " ".join(done.output.split())
+
+
+def test_beside_others_it_has_a_row(tmp_path: Path) -> None:
+    models = ["--model", "s2gc,label-propagation,grand", "--mu", "0.1", "--splits", "1", "--max-epochs", "2"]
+    done = RUNNER.invoke(app, ["run", *models, "-o", str(tmp_path / "run"), "--no-progress"])
+    assert done.exit_code == 0, done.output
+    assert "label propagation, plain" in done.output
+    assert "GRAND" in done.output

@@ -108,6 +108,17 @@ def test_recipes_are_settings_that_the_engine_takes(name: str) -> None:
         assert result.epochs == 1
 
 
+def test_what_is_not_trained_has_no_strength_to_tune() -> None:
+    """Alone it has the plain one, and beside others it takes part in their leaderboard."""
+    assert propreg.fit(GRAPH, "label-propagation", **FIT).mus == (0.0,)
+    board = propreg.fit(GRAPH, models=["gcn", "label-propagation"], mu=[0.2], **FIT).leaderboard
+    assert board is not None
+    assert {name: result.mus for name, result in board.results.items()} == {
+        "gcn": (0.0, 0.2),
+        "label-propagation": (0.0,),
+    }
+
+
 def test_no_regularizer_goes_on_top_of_what_is_not_trained() -> None:
     with pytest.raises(ValueError, match=r"strength means nothing for label-propagation, which is not trained, got"):
         propreg.fit(GRAPH, "label-propagation", 0.2, **FIT)

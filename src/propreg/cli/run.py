@@ -170,6 +170,11 @@ def run(
         )
     )
     names = list(dict.fromkeys(model.split(",")))
+    if not any(MODELS[name].trained for name in names):
+        raise typer.BadParameter(
+            f"{names[0]} is not trained, so that no regularizer changes it: name a model beside it, as in "
+            f"--model gcn,{names[0]}."
+        )
     try:
         plans = [
             make_plan(

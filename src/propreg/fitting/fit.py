@@ -168,7 +168,7 @@ def fit(
     graph, masks = _read(data)
     need_classes(graph)
     own, spec, rate = _what_is_trained(model, dropout, graph, method)
-    mus, score = strengths(mu, method), score_of(metric)
+    mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric)
     parts = named_splits(graph, splits, train_per_class, val_per_class, masks=masks, test=test)
     check_score(score, graph, parts)
     warn_of_one_class(graph, parts)

@@ -213,11 +213,11 @@ def in_python(model: Model) -> Model:
     return replace(model, **{name: v.item() for name, v in given.items() if isinstance(v, np.number)})
 
 
-def strengths(mu: Any, method: str) -> tuple[float, ...]:
-    """All strengths to train, ascending, 0 first."""
+def strengths(mu: Any, method: str, *, trained: bool = True) -> tuple[float, ...]:
+    """All strengths to train, ascending, 0 first: the only one of a model that is not trained."""
     if isinstance(mu, str):
         _errors.one_of("mu", mu, ("auto",), ", a number or a list of numbers")
-        return (0.0, *REGULARIZERS[method].grid)
+        return (0.0, *(REGULARIZERS[method].grid if trained else ()))
     try:
         if isinstance(mu, bytes | bytearray):
             raise TypeError

@@ -135,7 +135,8 @@ def fit_several(fit: "Callable[..., FitResult]", given: Mapping[str, Any]) -> "F
             left = None if end is None else max(0.0, end - monotonic())
             if results and left == 0:
                 break
-            results[name] = fit(**{**options, "model": model, "method": method, "time_limit": left})
+            found = {"model": model, "method": method, "time_limit": left}
+            results[name] = fit(**{**options, **found, **({} if _is_trained(model) else {"mu": 0.0})})
             if not results[name].finished:
                 return _best_of(Leaderboard(results), finished=False)
     board, whole = Leaderboard(results), end is None or left != 0
@@ -221,6 +222,13 @@ def _name(given: Any) -> str:
     if isinstance(given, str | Model):
         return given if isinstance(given, str) else given.name
     return str(getattr(given, "__name__", type(given).__name__)).strip("<>")
+
+
+def _is_trained(model: Any) -> bool:
+    """False for a model that a regularizer cannot change."""
+    if isinstance(model, str):
+        return model not in MODELS or MODELS[model].trained
+    return not isinstance(model, Model) or model.architecture.trained
 
 
 def _unused(name: str, taken: Mapping[str, Any]) -> str:

@@ -122,7 +122,7 @@ def make_plan(
         model,
         method,
         preset,
-        strengths(mu, method),
+        strengths(mu, method) if MODELS[model].trained else (0.0,),
         number_of_seeds(seeds or (chosen.seeds if len(source.splits) > 1 else None), len(source.splits)),
         trained["lr"],
         trained["weight_decay"],
