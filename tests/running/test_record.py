@@ -16,7 +16,7 @@ from communities import communities
 from propreg.data.errors import DataError
 from propreg.data.splits import random_split
 from propreg.engine import train_all
-from propreg.running.compare import POINTS, Comparison, _history, compare, to_csv
+from propreg.running.compare import POINTS, Comparison, compare, thinned, to_csv
 from propreg.running.plan import Source, make_plan
 from propreg.running.record import read_record
 
@@ -88,7 +88,7 @@ def test_long_histories_are_thinned_but_keep_their_ends(comparison: Comparison) 
     run = comparison.result.runs[0]
     run.history.update({key: np.linspace(0, 1, 5000) for key in ("loss", "val", "test")})
     run.history["loss"][-1] = np.inf
-    thin = _history(run)
+    thin = thinned(run.history)
     assert all(len(values) <= POINTS for values in thin.values())
     assert (thin["epoch"][0], thin["epoch"][-1], thin["val"][-1], thin["loss"][-1]) == (1, 5000, 1.0, None)
 

@@ -40,6 +40,7 @@ class Preset(StrEnum):
 
 
 def run(
+    context: typer.Context,
     dataset: Annotated[
         str | None,
         typer.Option(help="A benchmark dataset; the default, digits, needs no download.", autocompletion=node_datasets),
@@ -47,12 +48,22 @@ def run(
     graph: Annotated[
         Path | None, typer.Option(help="Your own graph: a folder with edges.csv and nodes.csv, or an .npz file.")
     ] = None,
+    molecules: Annotated[
+        Path | None, typer.Option(help="A CSV file of molecules with a header line; needs RDKit (propreg[molecules]).")
+    ] = None,
+    smiles_column: Annotated[str, typer.Option(help="The column of --molecules with SMILES.")] = "smiles",
+    target: Annotated[
+        list[str] | None, typer.Option(help="A column of --molecules to learn; give it again for more.")
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
-            help="The architecture or the training method, see propreg methods; several, like gcn,mlp, are compared.",
+            help="The architecture or the training method, see propreg methods; several, like gcn,mlp, are compared. "
+            "For molecules gin, the default, or gcn.",
             metavar=f"<{'|'.join(MODELS)}>",
-            callback=lambda names: ",".join(_known("model", name.strip(), MODELS) for name in names.split(",")),
+            callback=lambda names: ",".join(
+                _known("model", name.strip(), [*MODELS, "gin"]) for name in names.split(",")
+            ),
             autocompletion=lambda: list(MODELS),
         ),
     ] = "gcn",
@@ -132,6 +143,12 @@ def run(
     """Compare the plain model with a regularized one on a graph, and write a page with the results."""
     if resume and replace:
         raise typer.BadParameter("--resume replaces what the interrupted run has written: leave --replace out.")
+    if molecules is not None:
+        from propreg.cli.run_molecules import run_molecules
+
+        return run_molecules(context, molecules, smiles_column, target or [])
+    if target or "gin" in model.split(","):
+        raise typer.BadParameter(f"{'--target' if target else '--model gin'} is for --molecules: leave it out.")
     if dataset is not None and graph is not None:
         raise typer.BadParameter("--dataset and --graph name two graphs: give one of them.")
     if graph is None:

@@ -34,7 +34,7 @@ _BOND_LISTS: tuple[tuple[str, Sequence[object]], ...] = (
 
 def read_smiles(
     smiles: Sequence[str], y: NDArray[np.float32], task_names: Sequence[str], split: dict[str, NDArray[np.int64]],
-    name: str = "molecules", where: str = "smiles",
+    name: str = "molecules", where: str = "smiles", lines: Sequence[int] = (),
 ) -> Molecules:  # fmt: skip
     """A dataset from SMILES.
 
@@ -45,6 +45,7 @@ def read_smiles(
         split: "train", "valid" and "test" → molecule numbers.
         name: What to call it.
         where: What errors call the source.
+        lines: The number of each text's line in the source; errors count texts without it.
 
     Raises:
         DataError: If RDKit cannot read a text; the message names the first such row.
@@ -58,7 +59,8 @@ def read_smiles(
     """
     atoms, bonds, kinds, num_nodes, num_bonds = [], [], [], [], []
     for row, text in enumerate(smiles):
-        molecule = _molecule(text, row, where)
+        place = f"line {lines[row]}" if lines else f"row {row + 1}"
+        molecule = _molecule(text, place, where)
         atoms += [[_place(atom, *known) for known in _ATOM_LISTS] for atom in molecule.GetAtoms()]
         found = list(molecule.GetBonds())
         bonds += [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in found]
@@ -66,7 +68,7 @@ def read_smiles(
         num_nodes.append(molecule.GetNumAtoms())
         num_bonds.append(len(found))
         if not num_nodes[-1]:
-            raise DataError(f"{where}: row {row + 1} ({text[:60]!r}) has no atom: leave it out.")
+            raise DataError(f"{where}: {place} ({text[:60]!r}) has no atom: leave it out.")
     return Molecules(
         name,
         tuple(smiles),
@@ -90,12 +92,9 @@ def scaffold_split(smiles: Sequence[str], train: float = 0.8, valid: float = 0.1
         >>> {part: chosen.tolist() for part, chosen in split.items()}
         {'train': [0, 1], 'valid': [3], 'test': [2]}
     """
-    _need_rdkit()
-    scaffold_of = importlib.import_module("rdkit.Chem.Scaffolds.MurckoScaffold").MurckoScaffoldSmiles
-
     groups: dict[str, list[int]] = defaultdict(list)
-    for row, text in enumerate(smiles):
-        groups[scaffold_of(mol=_molecule(text, row, "smiles"), includeChirality=True)].append(row)
+    for row, scaffold in enumerate(scaffolds(smiles)):
+        groups[scaffold].append(row)
     found: dict[str, list[int]] = {"train": [], "valid": [], "test": []}
     until_train, until_valid = train * len(smiles), (train + valid) * len(smiles)
     for group in sorted(groups.values(), key=lambda rows: (len(rows), rows[0]), reverse=True):
@@ -108,14 +107,26 @@ def scaffold_split(smiles: Sequence[str], train: float = 0.8, valid: float = 0.1
     return {part: np.array(rows, np.int64) for part, rows in found.items()}
 
 
-def _molecule(text: str, row: int, where: str) -> Any:
+def scaffolds(smiles: Sequence[str]) -> list[str]:
+    """The Bemis–Murcko scaffold of each molecule, with chirality; empty if it has no ring.
+
+    Example:
+        >>> import pytest; _ = pytest.importorskip("rdkit")
+        >>> scaffolds(["CCO", "Cc1ccccc1"])
+        ['', 'c1ccccc1']
+    """
+    _need_rdkit()
+    scaffold_of = importlib.import_module("rdkit.Chem.Scaffolds.MurckoScaffold").MurckoScaffoldSmiles
+    molecules = (_molecule(text, f"row {row + 1}", "smiles") for row, text in enumerate(smiles))
+    return [scaffold_of(mol=molecule, includeChirality=True) for molecule in molecules]
+
+
+def _molecule(text: str, place: str, where: str) -> Any:
     _need_rdkit()
     importlib.import_module("rdkit.RDLogger").DisableLog("rdApp.*")
     molecule = importlib.import_module("rdkit.Chem").MolFromSmiles(text)
     if molecule is None:
-        raise DataError(
-            f"{where}: RDKit cannot read the SMILES in row {row + 1}, {text[:60]!r}: mend it or leave it out."
-        )
+        raise DataError(f"{where}: RDKit cannot read the SMILES in {place}, {text[:60]!r}: mend it or leave it out.")
     return molecule
 
 

@@ -11,6 +11,7 @@ from propreg.statistics import Summary
 from propreg.study.tables.pivot import tex
 
 CHOICES = ("scale", "metric", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
+_OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
 OWN = "my/folder"
 """What stands for a graph that is no benchmark: the record has its name and not its path."""
 
@@ -25,9 +26,12 @@ class Step:
 
 def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
     """The command that makes the run, with every choice spelled out."""
+    molecules = run.settings.get("molecules", "")
+    source = "--molecules" if molecules else "--dataset" if benchmark else "--graph"
     options = {
-        "--dataset" if benchmark else "--graph": run.dataset if benchmark else OWN,
-        "--model": run.model,
+        source: molecules or (run.dataset if benchmark else OWN),
+        "--smiles-column": run.settings.get("smiles_column", ""),
+        "--model": run.model.removeprefix("mol-"),
         "--method": run.method,
         "--preset": run.preset,
         "--mu": ",".join(f"{mu:g}" for mu in run.mus[1:]),
@@ -36,12 +40,17 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
         "--max-epochs": run.settings.get("max_epochs", ""),
         **{f"--{name.replace('_', '-')}": run.settings[name] for name in CHOICES if name in run.settings},
     } | changes
+    if molecules:
+        options |= {"--method": "", "--splits": options["--splits"] if run.splits[0] != "scaffold" else ""}
     parts = [part for name, value in options.items() if value for part in (name, value)]
+    parts += [part for name in run.settings.get("target", "").split(",") if name for part in ("--target", name)]
     return shlex.join(["propreg", "run", *parts])
 
 
 def call(run: RunRecord, benchmark: bool) -> str:
-    """The same in Python."""
+    """The same in Python; not of molecules in a table, which Python reads with fit_graphs and code of one's own."""
+    if "molecules" in run.settings:
+        return ""
     load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({OWN!r})"
     settings = {
         name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
@@ -82,12 +91,13 @@ def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
         around = sorted({round(run.mu * factor, 6) for factor in (0.6, 0.8, 1.0, 1.25, 1.6)})
         finer = ",".join(f"{mu:g}" for mu in around)
         steps.append(Step("Look closer around the picked strength.", command(run, benchmark, **{"--mu": finer})))
-        steps.append(
-            Step(
-                "Predict the nodes of another graph.",
-                "propreg predict propreg-run/model.safetensors --graph other/folder",
+        if "molecules" not in run.settings:
+            steps.append(
+                Step(
+                    "Predict the nodes of another graph.",
+                    "propreg predict propreg-run/model.safetensors --graph other/folder",
+                )
             )
-        )
     elif run.verdict.kind == "inconclusive":
         more = {"--splits": str(2 * len(run.splits))} if len(run.splits) > 1 else {"--seeds": str(2 * run.seeds)}
         steps.append(Step("Train twice as often: the interval becomes narrower.", command(run, benchmark, **more)))
@@ -97,6 +107,8 @@ def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
                 "See whether the edges help at all: train an MLP, which never sees them.",
                 command(run, benchmark, **{"--model": "mlp"}),
             )
+            if "molecules" not in run.settings
+            else Step("Try the other model.", command(run, benchmark, **{"--model": _OTHER[run.model]}))
         )
     if run.preset in ("paper", "reference") and run.method == "preg":
         other = "reference" if run.preset == "paper" else "paper"

@@ -69,7 +69,10 @@ def run_page(record: Mapping[str, Any]) -> str:
             "explained": explained(run, found),
             "remarks": run.notes[1:],  # the first is the verdict, which the heading has
             "listed": listed,
-            "neighbors": _neighbors(run),
+            "neighbors": _neighbors(run) if run.graph["graphs"] is None else "",
+            "places": 2 if run.judging.fraction else 4,
+            "unit": "%" if run.judging.fraction else "",
+            "curves": "accuracy" if run.graph["graphs"] is None else run.judging.score,
             "form": FORMS.get(run.preset, run.preset),
             "pictures": pictures,
             "shares": _shares(run) if run.confusion and len(run.classes) <= CLASSES else None,
@@ -80,7 +83,9 @@ def run_page(record: Mapping[str, Any]) -> str:
             "recipe": {
                 "In a terminal": command(run, benchmark),
                 "In Python": call(run, benchmark),
-                "In a loop of your own": loop(run) if run.mu and run.method == "preg" else "",
+                "In a loop of your own": loop(run)
+                if run.mu and run.method == "preg" and run.graph["graphs"] is None
+                else "",
                 "As a table (LaTeX, booktabs)": latex(run, found),
             },
             "steps": next_steps(run, benchmark),
@@ -92,6 +97,8 @@ def run_page(record: Mapping[str, Any]) -> str:
                     "seeds": run.seeds,
                     "mu": run.mu,
                     "finished": run.finished,
+                    "fraction": run.judging.fraction,
+                    "sign": run.judging.sign,
                     "listed": listed,
                     "val": _plain(run.val) if listed else [],
                     "test": _plain(run.test) if listed else [],

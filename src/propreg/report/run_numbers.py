@@ -53,11 +53,11 @@ def headline(record: RunRecord) -> str:
     title = method_title(record.method)
     first = title[0].upper() + title[1:]
     return {
-        "helps": f"{first} helps on this graph",
-        "not chosen": f"{first} was not chosen on this graph",
-        "does not help": f"{first} does not help on this graph",
-        "harms": f"{first} harms on this graph",
-        "inconclusive": f"Inconclusive: no significant effect of {title} on this graph",
+        "helps": f"{first} helps {record.judging.where}",
+        "not chosen": f"{first} was not chosen {record.judging.where}",
+        "does not help": f"{first} does not help {record.judging.where}",
+        "harms": f"{first} harms {record.judging.where}",
+        "inconclusive": f"Inconclusive: no significant effect of {title} {record.judging.where}",
     }[record.verdict.kind]
 
 
@@ -66,9 +66,14 @@ def explained(record: RunRecord, found: Numbers) -> str:
     if found.apart is None:
         return "There is no pair of finished runs, plain and regularized, to compare."
     apart = found.apart
-    gain = f"{number(apart.mean, sign=True)} points of {record.judging.what} against the plain model"
+    judging, places = record.judging, 2 if record.judging.fraction else 4
+    mean, low, high = (number(value, places, sign=True) for value in (apart.mean, apart.low, apart.high))
+    gain = f"{mean} points of {judging.what} against the plain model"
+    if not judging.fraction:
+        lower = " (lower is better)" if judging.sign < 0 else ""
+        gain = f"a gain of {mean} in {judging.what} against the plain model{lower}"
     if found.units > 1:
-        gain += f", 95 % interval {number(apart.low, sign=True)} to {number(apart.high, sign=True)}"
+        gain += f", 95 % interval {low} to {high}"
     else:
         gain += " in one pair of runs, too few for an interval"
     if not record.mu:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from propreg.fitting.verdict import JUDGING, Judging
 from propreg.names import dataset_title, method_title, model_title
 from propreg.report.run_numbers import Numbers, numbers_of, summary
 from propreg.report.run_record import History, NodeMap, RunRecord, read_run
@@ -116,7 +117,7 @@ def _against_mu(record: RunRecord) -> Figure:
     panel = Panel(
         "",
         "strength μ",
-        f"{record.judging.score} in %",
+        _axis(record.judging, record.judging.score),
         drawn,
         tuple(levels),
         x_scale="log" if log else "linear",
@@ -133,7 +134,7 @@ def _against_mu(record: RunRecord) -> Figure:
 
 def _differences(record: RunRecord, found: Numbers) -> Figure:
     """By split, a dot for each seed; if there is one split, by seed."""
-    apart: Runs = record.test[record.mus.index(found.compared)] - record.test[0]
+    apart: Runs = record.judging.sign * (record.test[record.mus.index(found.compared)] - record.test[0])
     rows, names = (apart, [f"split {name}" for name in record.splits])
     if len(record.splits) == 1:
         rows, names = apart.T, [f"seed {i}" for i in range(record.seeds)]
@@ -155,7 +156,7 @@ def _differences(record: RunRecord, found: Numbers) -> Figure:
     nothing = mean.empty or not found.compared
     panel = Panel(
         "",
-        f"points of {record.judging.what} over the plain model",
+        f"{'points of' if record.judging.fraction else 'gain in'} {record.judging.what} over the plain model",
         "",
         (each, mean) if several else (mean,),
         (Level("plain", f"plain {model_title(record.model)}", 0.0, axis="x"),),
@@ -168,12 +169,16 @@ def _differences(record: RunRecord, found: Numbers) -> Figure:
 
 
 def _training(record: RunRecord) -> Figure:
-    panels, shown = [], [("loss", "training loss"), ("val", "validation accuracy in %"), ("test", "test accuracy in %")]
+    # Curves of a fit on nodes are accuracies, whatever strengths are compared by.
+    judging = record.judging if record.graph["graphs"] is not None else JUDGING
+    panels, shown = [], [(part, _axis(judging, f"{name} {judging.score}")) for part, name in _PARTS]
+    if record.graph["graphs"] is None:
+        shown.insert(0, ("loss", "training loss"))
     if record.judging.part != "test":
         shown.pop()
     for name, axis in shown:
         drawn = [
-            _curve(key, label, run, name)
+            _curve(key, label, run, name, 100.0 if judging.fraction and name != "loss" else 1.0)
             for key, label, which in (
                 ("plain", f"plain {model_title(record.model)}", "plain"),
                 (CHOSEN, _regularized(record, record.mu), "chosen"),
@@ -238,9 +243,8 @@ def _dot(record: RunRecord, nodes: NodeMap, i: int) -> str:
     return f"{said}, regularized {chosen}" if record.mu else said
 
 
-def _curve(key: str, label: str, run: History, name: str) -> Series:
+def _curve(key: str, label: str, run: History, name: str, scale: float) -> Series:
     values: tuple[float | None, ...] = getattr(run, name)
-    scale = 1.0 if name == "loss" else 100.0
     kept = sorted({round(i) for i in np.linspace(0, len(values) - 1, min(len(values), EPOCHS))}) if values else []
     ys = [values[i] for i in kept]
     return Series(
@@ -249,6 +253,13 @@ def _curve(key: str, label: str, run: History, name: str) -> Series:
         tuple(float(run.epoch[i]) for i in kept),
         tuple(None if y is None else number(scale * y) for y in ys),
     )
+
+
+_PARTS = (("val", "validation"), ("test", "test"))
+
+
+def _axis(judging: Judging, what: str) -> str:
+    return f"{what} in %" if judging.fraction else what
 
 
 def _means(found: list[Summary | None]) -> tuple[Value, ...]:

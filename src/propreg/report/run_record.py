@@ -47,7 +47,7 @@ class NodeMap:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as the page needs it: accuracies in per cent, arrays [strengths, splits, seeds] with NaN for None.
+    """A run as the page needs it: fractions in per cent, arrays [strengths, splits, seeds] with NaN for None.
 
     The verdict is the recorded one; a record of an older version has none, and it is computed by the same rule.
     """
@@ -96,7 +96,8 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         raise _wrong("mus", "rise from 0 and hold the chosen mu")
     if not splits or seeds > MOST["seeds"]:
         raise _wrong("splits", "name at least one split")
-    shape = (len(mus), len(splits), seeds)
+    shape, judging = (len(mus), len(splits), seeds), _judging(record.get("judging", {}))
+    scale, most = (100.0, 1.0) if judging.fraction else (1.0, math.inf)
     classes = tuple(_text("classes", value) for value in _list(record, "classes", MOST["classes"]))
     run = RunRecord(
         dataset=_text("dataset", _field(record, "dataset")),
@@ -107,8 +108,8 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         mus=mus,
         splits=splits,
         seeds=seeds,
-        val=100 * _runs(record, "val", shape, 1.0),
-        test=100 * _runs(record, "test", shape, 1.0),
+        val=scale * _runs(record, "val", shape, most),
+        test=scale * _runs(record, "test", shape, most),
         epochs=_runs(record, "epochs", shape, math.inf),
         mu=mu,
         finished=_field(record, "finished") is True,
@@ -124,10 +125,10 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         settings=_texts("settings", record.get("settings") or {}),
         date=_text("date", record["date"]) if record.get("date") else "",
         versions=_texts("versions", record.get("versions") or {}),
-        judging=_judging(record.get("judging", {})),
+        judging=judging,
     )
     stored = record.get("verdict")
-    return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus))
+    return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus, scale))
 
 
 def _wrong(name: str, should: str) -> DataError:
@@ -171,7 +172,7 @@ def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], mos
     return found
 
 
-def _verdict(value: Any, mus: tuple[float, ...]) -> Verdict:
+def _verdict(value: Any, mus: tuple[float, ...], scale: float) -> Verdict:
     if not isinstance(value, Mapping) or value.get("kind") not in get_args(Kind):
         raise _wrong("verdict", f"have a kind: {', '.join(get_args(Kind))}")
     kind, found = value["kind"], value.get("pair")
@@ -181,16 +182,16 @@ def _verdict(value: Any, mus: tuple[float, ...]) -> Verdict:
     if not isinstance(found, Mapping) or found.get("mu") not in mus:
         raise _wrong("verdict", "compare one of the mus")
     parts = {"plain": Summary, "other": Summary, "difference": Difference}
-    made = {name: _percent(found.get(name), part) for name, part in parts.items()}
+    made = {name: _scaled(found.get(name), part, scale) for name, part in parts.items()}
     return Verdict(kind, sentence, Pair(found["mu"], **made, units=int(_number("verdict", found.get("units"), 1.0))))
 
 
-def _percent(value: Any, part: type) -> Any:
-    """A summary or difference of accuracies, from fractions."""
+def _scaled(value: Any, part: type, scale: float) -> Any:
+    """A summary or difference of scores, fractions in per cent."""
     if not isinstance(value, Mapping):
         raise _wrong("verdict", "hold objects")
     numbers = {each.name: _number("verdict", value.get(each.name), -1e300) for each in fields(part)}
-    shares = {name: n if name in ("p_value", "won") else 100 * n for name, n in numbers.items()}
+    shares = {name: n if name in ("p_value", "won") else scale * n for name, n in numbers.items()}
     return part(**shares if part is Difference else shares | {"runs": int(numbers["runs"])})
 
 
@@ -198,14 +199,20 @@ def _judging(value: Any) -> Judging:
     """What the numbers are; of records of older versions test accuracy."""
     if not isinstance(value, Mapping) or value.get("part", "test") not in ("test", "validation"):
         raise _wrong("judging", "name the score and its part, test or validation")
-    score = _text("judging", value.get("score", JUDGING.score))
-    return Judging(score, value.get("part", "test"), nested=value.get("nested") is True)
+    return Judging(
+        _text("judging", value.get("score", JUDGING.score)),
+        value.get("part", "test"),
+        sign=-1 if value.get("sign") == -1 else 1,
+        fraction=value.get("fraction") is not False,
+        nested=value.get("nested") is True,
+        where="on these graphs" if value.get("where") == "on these graphs" else JUDGING.where,
+    )
 
 
 def _graph(value: Any) -> dict[str, float | None]:
     if not isinstance(value, Mapping):
         raise _wrong("graph", "be an object")
-    names = ("nodes", "edges", "features", "classes", "homophily", "isolated")
+    names = ("graphs", "nodes", "edges", "features", "classes", "homophily", "isolated")
     return {name: None if value.get(name) is None else _number(f"graph.{name}", value[name], 0.0) for name in names}
 
 

@@ -3,7 +3,7 @@
 import math
 import platform
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -16,7 +16,7 @@ from propreg import __version__
 from propreg.data.graph import Graph
 from propreg.devices import device_title
 from propreg.engine.models import MODELS
-from propreg.engine.spec import Model, Result
+from propreg.engine.spec import Model
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.fit import fit
 from propreg.fitting.leaderboard import Leaderboard, both_directions
@@ -181,8 +181,8 @@ def make_record(
         "mus": list(result.mus),
         "splits": names,
         "seeds": shape[2],
-        "val": _numbers(result.val),
-        "test": _numbers(result.test),
+        "val": numbers(result.val),
+        "test": numbers(result.test),
         "epochs": epochs.tolist(),
         "mu": result.mu,
         "finished": result.finished,
@@ -197,9 +197,14 @@ def make_record(
         "confusion": _confusion(graph, result),
         "agreement": agreement(graph, result),
         "map": map_of(graph, result),
-        "date": time.strftime("%Y-%m-%d", time.gmtime()),
-        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
+        **made(),
     }
+
+
+def made() -> dict[str, Any]:
+    """When and with what a record is made."""
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": versions}
 
 
 def to_csv(result: FitResult) -> str:
@@ -215,7 +220,8 @@ def to_csv(result: FitResult) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _numbers(values: NDArray[np.float64]) -> Any:
+def numbers(values: NDArray[np.float64]) -> Any:
+    """Lists with None for NaN."""
     found = values.astype(object)
     found[np.isnan(values)] = None
     return found.tolist()
@@ -231,19 +237,20 @@ def _histories(result: FitResult) -> dict[str, list[dict[str, list[Any]]]]:
         if (0.0, seed, split) in by_place and (result.mu, seed, split) in by_place
     ][:RUNS]
     return {
-        which: [_history(by_place[mu, *place]) for place in shared]
+        which: [thinned(by_place[mu, *place].history) for place in shared]
         for which, mu in (("plain", 0.0), ("chosen", result.mu))
     }
 
 
-def _history(run: Result) -> dict[str, list[Any]]:
-    count = len(run.history["loss"])
+def thinned(history: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Loss and scores of some epochs, the first and the last among them."""
+    count = len(history["loss"])
     kept = np.unique(np.linspace(0, count - 1, min(count, POINTS)).round().astype(int))
-    thinned: dict[str, list[Any]] = {"epoch": (kept + 1).tolist()}
+    found: dict[str, list[Any]] = {"epoch": (kept + 1).tolist()}
     for key in ("loss", "val", "test"):
-        values = np.asarray(run.history[key], np.float64)[kept]
-        thinned[key] = [round(v, 6) if math.isfinite(v) else None for v in values.tolist()]
-    return thinned
+        values = np.asarray(history[key], np.float64)[kept]
+        found[key] = [round(v, 6) if math.isfinite(v) else None for v in values.tolist()]
+    return found
 
 
 def _confusion(graph: Graph, result: FitResult) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from propreg.console import WIDTH, counted, printable, width, wrapped
 from propreg.data.graph import Graph
@@ -10,11 +11,15 @@ from propreg.devices import device_title
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.fitting.leaderboard import Leaderboard
-from propreg.fitting.verdict import points
+from propreg.fitting.verdict import Judging, points, signed
+from propreg.names import model_title
 from propreg.running.compare import Comparison
 from propreg.running.folder import MODEL, PREDICTIONS
 from propreg.running.plan import Plan
 from propreg.statistics import Summary
+
+if TYPE_CHECKING:
+    from propreg.running.molecules import MoleculeComparison, MoleculePlan
 
 
 def before(plan: Plan, models: Sequence[str] = ()) -> Iterator[str]:
@@ -41,20 +46,21 @@ def before(plan: Plan, models: Sequence[str] = ()) -> Iterator[str]:
     )
 
 
-def table(comparison: Comparison) -> Iterator[str]:
+def table(comparison: "Comparison | MoleculeComparison") -> Iterator[str]:
     """Plain against regularized: accuracy, interval, paired difference."""
     plan, result, pair = comparison.plan, comparison.result, comparison.verdict.pair
     if pair is None:
         return
     judging = result.judging
     apart, what = pair.difference, "split" if len(result.splits) > 1 else "seed"
-    interval = f"{points(apart.low)} to {points(apart.high)}" if pair.units > 1 else "–"
+    write, unit = (points, " points") if judging.fraction else (signed, "")
+    interval = f"{write(apart.low)} to {write(apart.high)}" if pair.units > 1 else "–"
     yield from _columns(
         [
             ("", judging.what, "95 % interval", "runs"),
-            (_title(plan), *_cells(pair.plain)),
-            (_title(plan, pair.mu, nested=judging.nested), *_cells(pair.other)),
-            ("difference", f"{points(apart.mean)} points", interval, ""),
+            (_title(plan), *_cells(pair.plain, judging)),
+            (_title(plan, pair.mu, nested=judging.nested), *_cells(pair.other, judging)),
+            ("difference" if judging.sign > 0 else "gain", f"{write(apart.mean)}{unit}", interval, ""),
         ]
     )
     chosen = f"Chosen on validation: mu = {result.mu:g}{'' if result.mu else ', the plain model'}."
@@ -67,13 +73,26 @@ def table(comparison: Comparison) -> Iterator[str]:
     )
 
 
-def remarks(comparison: Comparison) -> Iterator[str]:
+def remarks(comparison: "Comparison | MoleculeComparison") -> Iterator[str]:
     """The verdict, then possible reasons, then notes."""
     first, *others = comparison.record["notes"]
     yield from wrapped(printable(first))
     for note in others:
         lead = "  Perhaps because: " if note in comparison.reasons else "  Note: "
         yield from wrapped(lead + printable(note), "    ")
+
+
+def before_molecules(plan: "MoleculePlan") -> Iterator[str]:
+    """The molecules, and what is going to be trained on them."""
+    graphs, answers = plan.graphs, plan.graphs.kind == "binary classification"
+    yield from wrapped(
+        f"{printable(plan.name)}: {counted(len(graphs), 'molecule')}, {counted(int(graphs.num_nodes.sum()), 'atom')}, "
+        f"{counted(len(plan.table.targets), 'target')} {'of 0 and 1' if answers else 'to predict'}."
+    )
+    yield from wrapped(
+        f"Training {model_title(plan.model)} on {device_title(plan.settings['device'])}, plain and with P-reg, on "
+        f"{'the scaffold split' if plan.groups is None else counted(plan.splits, 'random split') + ' by scaffold'}."
+    )
 
 
 def predicted(graph: Graph) -> Iterator[str]:
@@ -84,14 +103,14 @@ def predicted(graph: Graph) -> Iterator[str]:
         )
 
 
-def written(folder: Path, left_alone: str = "") -> Iterator[str]:
-    """The files of the run."""
+def written(folder: Path, left_alone: str = "", of: str = "node", load: str = "load_model") -> Iterator[str]:
+    """The files of the run, whose predictions are of nodes or molecules."""
     about = {
         "index.html": "the page: open it in a browser",
         "figures": "its figures, as SVG",
         "runs.csv": "every training",
-        PREDICTIONS: "each node's predicted class and its probability",
-        MODEL: f'the trained model: propreg.load_model("{(folder / MODEL).as_posix()}")',
+        PREDICTIONS: "each node's predicted class and its probability" if of == "node" else f"each {of}'s predictions",
+        MODEL: f'the trained model: propreg.{load}("{(folder / MODEL).as_posix()}")',
         "run.json": "all numbers, for scripts",
     }
     yield from wrapped(f"{left_alone}Written to {folder}:")
@@ -117,22 +136,23 @@ def to_resume() -> Iterator[str]:
 def leaderboard(board: Leaderboard) -> Iterator[str]:
     """All models, the best on validation first."""
     rows = [
-        (f"{place}  {row.title}", f"{100 * row.validation:.2f} %", *_cells(row.test)[:2])
+        (f"{place}  {row.title}", f"{100 * row.validation:.2f} %", *_cells(row.test, board.judging)[:2])
         for place, row in enumerate(board.rows(), 1)
     ]
     yield from _columns([("", "validation", board.judging.what, "95 % interval"), *rows])
 
 
-def _title(plan: Plan, mu: float = 0.0, *, nested: bool = False) -> str:
+def _title(plan: "Plan | MoleculePlan", mu: float = 0.0, *, nested: bool = False) -> str:
     """The name of a row, for example ``GCN + P-reg, mu = 0.5``."""
-    plain = MODELS[plan.model].title
+    plain = model_title(plan.model)
     strength = "mu per fold" if nested else f"mu = {mu:g}"
     return f"{plain} + {REGULARIZERS[plan.method].title}, {strength}" if mu else f"{plain}, plain"
 
 
-def _cells(summary: Summary) -> tuple[str, str, str]:
-    interval = f"{100 * summary.low:.2f} to {100 * summary.high:.2f}" if summary.runs > 1 else "–"
-    return f"{100 * summary.mean:.2f} %", interval, str(summary.runs)
+def _cells(summary: Summary, judging: Judging) -> tuple[str, str, str]:
+    scale, digits, unit = (100, 2, " %") if judging.fraction else (1, 4, "")
+    interval = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}" if summary.runs > 1 else "–"
+    return f"{scale * summary.mean:.{digits}f}{unit}", interval, str(summary.runs)
 
 
 def _columns(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:

@@ -22,22 +22,23 @@ function showRuns(place) {
       plain: run.test[0][s][e],
     })),
   );
-  const apart = (row) => (row.test === null || row.plain === null ? null : row.test - row.plain);
+  const apart = (row) => (row.test === null || row.plain === null ? null : run.sign * (row.test - row.plain));
+  const places = run.fraction ? 2 : 4;
   const number = (name, value, show) => ({ name, kind: 'number', value, show });
   const columns = [
     { name: 'split', value: (row) => row.split, show: (row) => named(row.split) },
     number('seed', (row) => row.seed),
     number(
-      'validation %',
+      `validation${run.fraction ? ' %' : ''}`,
       (row) => row.val,
-      (row) => decimals(row.val),
+      (row) => decimals(row.val, places),
     ),
     number(
-      'test %',
+      `test${run.fraction ? ' %' : ''}`,
       (row) => row.test,
-      (row) => (row.test === null ? (run.finished ? 'failed' : 'not finished') : decimals(row.test)),
+      (row) => (row.test === null ? (run.finished ? 'failed' : 'not finished') : decimals(row.test, places)),
     ),
-    ...(place ? [number('against plain', apart, (row) => decimals(apart(row), 2, true))] : []),
+    ...(place ? [number('against plain', apart, (row) => decimals(apart(row), places, true))] : []),
     number(
       'epochs',
       (row) => row.epochs,
