@@ -17,18 +17,13 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.writers.html5 import HTML5Translator
 
-CONTENTS = (
-    "tutorial",
-    "choosing-mu",
-    "paper-or-reference",
-    "theory",
-    "engine",
-    "study",
-    "api",
-    "cli",
-    "promises",
-    "cite",
-)
+SECTIONS = {
+    "Get started": ("tutorial", "gallery"),
+    "Guides": ("choosing-mu", "paper-or-reference", "engine"),
+    "Findings": ("study", "theory"),
+    "Reference": ("api", "cli", "promises", "cite"),
+}
+CONTENTS = tuple(page for pages in SECTIONS.values() for page in pages)
 _OUTPUT = re.compile(rf"{BEGIN}\n```text\n(.*?)\n```\n{END}", re.S)
 _API = re.compile(r"<!-- begin: (api [^>]+?) -->\n.*?<!-- end: \1 -->", re.S)
 _TERMLESS = re.compile(r"<dl>\n((?:<dd>[^\n]*</dd>\n)+)</dl>")
@@ -57,7 +52,8 @@ def for_sphinx(name: str, text: str) -> str:
         title, _, rest = text.partition("\n\n")
         text = f"{title}\n\n```{{eval-rst}}\n.. py:currentmodule:: propreg\n```\n\n{rest}"
     if name == "index":
-        text += "\n```{toctree}\n:hidden:\n\n" + "\n".join(CONTENTS) + "\n```\n"
+        for title, pages in SECTIONS.items():
+            text += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(pages) + "\n```\n"
     return text
 
 

@@ -1,5 +1,6 @@
 """The tables of the pages, each computed from the record. What is not recorded is a dash."""
 
+import ast
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -299,6 +300,19 @@ def promises(_: Results) -> str:
     return table(["promise", "how it is tested", "in `tests/`", "inputs", "broken"], list(rows()))
 
 
+def examples(_: Results) -> str:
+    """Every program of examples/: its first sentence, and its code."""
+    shown = []
+    for file in sorted((ROOT / "examples").glob("*.py")):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        said = (ast.get_docstring(tree) or "").strip()
+        first = tree.body[1].lineno - 1
+        code = "\n".join(file.read_text(encoding="utf-8").splitlines()[first:]).strip()
+        title = file.stem.replace("_", " ").capitalize()
+        shown.append(f"## {title}\n\n`examples/{file.name}`: {said[0].lower()}{said[1:]}\n\n```py\n{code}\n```")
+    return "\n\n".join(shown)
+
+
 TABLES: dict[str, Callable[[Results], str]] = {
     "accuracies": accuracies,
     "engine": engine,
@@ -316,6 +330,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "one node": one_node,
     "commands": commands,
     "exit codes": exit_codes,
+    "examples": examples,
     "promises": promises,
 }
 
