@@ -33,7 +33,7 @@ _PICTURE = re.compile(r"<p>(<img [^>]*>)</p>")
 def setup(app: "Sphinx") -> dict[str, bool]:
     """Register with Sphinx."""
     app.connect("source-read", _read)
-    app.connect("html-page-context", _finish)
+    app.connect("html-page-context", _finish, priority=900)  # after the theme has made its tree of pages
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -78,9 +78,12 @@ def _as_list(found: re.Match[str]) -> str:
     return f'<ul class="parameters">\n{items}</ul>'
 
 
-def _finish(app: "Sphinx", name: str, template: str, context: dict[str, Any], tree: Any) -> None:  # noqa: ARG001
+def _finish(app: "Sphinx", name: str, template: str, context: dict[str, Any], document: Any) -> None:  # noqa: ARG001
     if "body" in context:
         context["body"] = reachable(with_lists(context["body"]))
+    tree = context.get("furo_navigation_tree")
+    if tree:  # a heading without a level is none
+        context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
 
 
 def _inline(writer: "HTML5Translator", node: nodes.math) -> None:
