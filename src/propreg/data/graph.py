@@ -1,7 +1,7 @@
 """A graph with features and labels as NumPy arrays, which every reader returns and the engine takes."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ class SparseFeatures:
         return SparseFeatures(self.indptr, self.indices, scaled.astype(np.float32), self.shape)
 
 
+Task: TypeAlias = Literal["classes", "multilabel", "regression"]
 PARTS = ("train", "val", "test")
 MASKS = ("train_mask", "val_mask", "test_mask")
 """PyG's names of the parts."""
@@ -54,7 +55,8 @@ class Split:
 class Graph:
     """One graph. ``edge_index`` holds every edge source → target, both directions of an undirected one.
 
-    ``x`` is dense float32 [N, F] or :class:`SparseFeatures`; ``y`` int64 [N], −1 for no label.
+    ``x`` is dense float32 [N, F] or :class:`SparseFeatures`; ``y`` int64 [N], −1 for no label. Where the task is no
+    class for each node, ``targets`` holds float32 [N, L], NaN for unknown, and ``y`` is 0 for a node with a target.
     """
 
     name: str
@@ -68,6 +70,8 @@ class Graph:
     digests: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     feature_names: tuple[str, ...] = ()
+    targets: NDArray[np.float32] | None = None
+    task: Task = "classes"
 
     @property
     def num_nodes(self) -> int:
@@ -79,4 +83,6 @@ class Graph:
 
     @property
     def num_classes(self) -> int:
+        if self.targets is not None:
+            return int(self.targets.shape[1])
         return max(int(self.y.max(initial=-1)) + 1, len(self.class_names))

@@ -26,7 +26,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -39,6 +39,7 @@ from propreg.data.errors import DataError
 from propreg.data.formats.files import open_regular
 from propreg.data.formats.npz import read_npz, write_npz
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
+from propreg.data.graph import Task
 from propreg.data.own.npz import members_digest
 from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.spec import Model
@@ -64,19 +65,22 @@ class About:
         about: The regularizer, its preset and strength.
         class_names, feature_names: Of the graph, if it has them.
         inputs: What the ``forward`` of a user's module takes.
+        task: What the model predicts.
     """
 
     about: Mapping[str, Any]
     class_names: Sequence[str] = ()
     feature_names: Sequence[str] = ()
     inputs: Sequence[str] | None = None
+    task: Task = "classes"
 
     def texts(self, scaling: Scaling) -> dict[str, Any]:
         """As settings of a file."""
         named = {name: list(getattr(self, name)) for name in ("class_names", "feature_names")}
         versions = {"propreg": __version__, "torch": torch.__version__}
         named |= {} if self.inputs is None else {"inputs": list(self.inputs)}
-        return {**named, "about": dict(self.about), "scale": scaling.kind, "versions": versions}
+        task = {} if self.task == "classes" else {"task": self.task}
+        return {**named, **task, "about": dict(self.about), "scale": scaling.kind, "versions": versions}
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class Settings:
     class_names: list[str] = field(default_factory=list)
     feature_names: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    task: Task = "classes"
 
 
 @dataclass(frozen=True)
@@ -211,6 +216,8 @@ def load_trained(path: str | os.PathLike[str]) -> Trained:
     if saved.form == STATE:
         raise DataError(f"{where}: holds a model of your own without its code: load it with load_model in Python.")
     settings = _settings(saved, where)
+    if settings.task != "classes":
+        raise DataError(f"{where}: predicts no classes but {settings.task}: load it with load_model in Python.")
     module = _built(settings, saved.tensors, where)
     return Trained(module, settings.features, settings.weighted, settings.class_names, settings.feature_names)
 
@@ -327,6 +334,8 @@ def _settings(saved: Saved, where: str) -> Settings:
         positive = all(type(size) is int and size > 0 for size in (found.features, found.classes))
         if not positive or max(found.features, found.classes, *sizes) >= _MAX_SIZE:
             raise ValueError("a size is out of range")
+        if found.task not in get_args(Task):
+            raise ValueError(f"task is {found.task!r:.40}")
         if type(found.weighted) is not bool or not isinstance(found.about, dict):
             raise TypeError("a setting has another type")
         if not isinstance(found.dropout, int | float) or not 0 <= found.dropout <= 1:

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from propreg import _errors
-from propreg.data.graph import Graph, Split
+from propreg.data.graph import Graph, Split, Task
 from propreg.data.scaling import Scale, Scaling, scaling_of
 from propreg.devices import find_device
 from propreg.engine import Method, Model, Options, Problem, Protocol, Replica, Result, train_all
@@ -49,6 +49,7 @@ from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Compute, Direction, check_score, score_of
 from propreg.fitting.splits import Splits, judgeable, named_splits, splits_of_masks, without_masks
+from propreg.fitting.targets import check_task, method_of_task, split_targets
 from propreg.fitting.together import replicas_together
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def fit(
     preset: Preset = "paper",
     regularizer: str | Function | Sequence[str | Function] | None = None,
     scale: Scale | Scaling = "auto",
-    metric: "str | Compute | tuple[Compute, Direction]" = "accuracy",
+    task: Task = "classes",
+    metric: "str | Compute | tuple[Compute, Direction] | None" = None,
     class_weight: Literal["balanced"] | None = None,
     splits: Splits | None = None,
     test: Literal["cv"] | None = None,
@@ -119,10 +121,15 @@ def fit(
             column its mean over all nodes and divides it by its standard deviation; ``"rows"`` divides each row by its
             sum; ``"auto"`` does the latter with bags of words (mostly zero, never negative, of one kind) and the
             former with all else; ``"none"`` leaves them as they are.
+        task: ``"classes"``; or ``"multilabel"``, with ``data.y`` of 0 and 1 [nodes, labels] and P-reg of each label's
+            probability (``phi="bernoulli"``); or ``"regression"``, with numbers of about 1 and the squared distance of
+            predictions (``phi="squared_error"``). NaN in ``y`` is unknown.
         metric: What strengths are chosen by on validation and compared by on test: ``"accuracy"``,
             ``"balanced_accuracy"``, ``"macro_f1"``, ``"roc_auc"``, ``"average_precision"``, ``"log_loss"``, or a
             function of the true classes [nodes] and probabilities [nodes, classes], as a pair with ``"lower"`` if lower
-            is better. With any but accuracy, the epoch is the one with the lowest validation loss.
+            is better. With any but accuracy, the epoch is the one with the lowest validation loss. Of several labels:
+            ``"roc_auc"`` (the default), ``"average_precision"``, ``"macro_f1"``, ``"accuracy"``, ``"log_loss"``; of
+            numbers: ``"r2"`` (the default), ``"rmse"``, ``"mae"``.
         class_weight: ``"balanced"`` gives each class the same weight in the loss, however few of its nodes train.
         splits: The number of random splits to draw if the data has none, by default 5; or the splits themselves, as a
             list or by name: each a :class:`Split` (:func:`propreg.data.splits.official_splits`,
@@ -165,24 +172,24 @@ def fit(
         return fit_several(fit, arguments)
     method = _method(method, regularizer, resume)
     _check_choices(preset, on_error, class_weight, refit, progress)
-    graph, masks = _read(data)
-    need_classes(graph)
+    graph, masks = _read(data, task)
     own, spec, rate = _what_is_trained(model, dropout, graph, method)
-    mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric)
+    check_task(graph, method, spec, class_weight)
+    mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric, task)
     parts = named_splits(graph, splits, train_per_class, val_per_class, masks=masks, test=test)
     check_score(score, graph, parts)
     warn_of_one_class(graph, parts)
     shape = (len(mus), len(parts), number_of_seeds(seeds, len(parts)))
     given = {"lr": lr, "weight_decay": weight_decay, "patience": patience, "max_epochs": max_epochs}
     like, protocol = training(spec, given, rate)
-    if score != ACCURACY and protocol.rule == "official":
+    if graph.targets is not None or (score != ACCURACY and protocol.rule == "official"):
         protocol = replace(protocol, rule="val_loss")
     order, replicas = _in_order(like, list(parts), mus, shape[2])
     on, scaling = find_device(device), scaling_of(graph.x, scale)
     scaled = replace(without_splits(graph), x=scaling(graph.x))
     if scaling.kind == "none" and not own:
         warn_of_unscaled(graph)
-    term = REGULARIZERS[method].preset(preset)
+    term = method_of_task(REGULARIZERS[method].preset(preset), task)
     options = Options(keep_history=True, keep_weights=True)
     limit = None if time_limit is None else monotonic() + number("time_limit", time_limit)
     with ordinary_modes(on), random_state_kept(on):
@@ -192,7 +199,7 @@ def fit(
         if network is not None:
             batch = replicas_together(network, problem, term, len(replicas))
             options = replace(options, network=network, workers=1, batch=batch)
-        bar = Progress(len(replicas), progress)
+        bar = Progress(len(replicas), progress, scores=graph.targets is None)
         quicker = quicker_command(shape[1], shape[2], shape[0]) if progress == "lines" else ""
         kept = None
         if resume is not None:
@@ -247,14 +254,20 @@ def _what_is_trained(
     return own, spec, spec.architecture.dropout if dropout is None else number("dropout", dropout)
 
 
-def _read(data: Any) -> tuple[Graph, dict[str, Split] | None]:
+def _read(data: Any, task: Task) -> tuple[Graph, dict[str, Split] | None]:
     """The graph, and its splits if it has several; of several graphs, one that holds all."""
     if are_several(data):
         given = by_part(data)
-        graphs = [_read(each)[0] for _, each in given]
+        graphs = [_read(each, task)[0] for _, each in given]
         return joined(graphs, [part for part, _ in given]), None
     masks = splits_of_masks(data)
-    graph = graph_of(data if masks is None else without_masks(data), stacklevel=5)
+    bare = data if masks is None else without_masks(data)
+    if task == "classes":
+        graph = graph_of(bare, stacklevel=5)
+        need_classes(graph)
+    else:
+        copied, targets = split_targets(bare, task)
+        graph = replace(graph_of(copied, stacklevel=5), targets=targets, task=task)
     return replace(graph, extra=graph.extra or extra_of(data)), masks
 
 

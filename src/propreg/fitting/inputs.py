@@ -143,7 +143,11 @@ def warn_of_unused_weights(graph: Graph, method: str, model: str = "", stackleve
 
 def warn_of_one_class(graph: Graph, parts: Mapping[str, Split]) -> None:
     """A split whose training nodes are of one class trains a model that predicts nothing else."""
-    alone = [name for name, split in parts.items() if len(np.unique(graph.y[split.train])) == 1]
+    alone = (
+        []
+        if graph.targets is not None
+        else [name for name, split in parts.items() if len(np.unique(graph.y[split.train])) == 1]
+    )
     if alone:
         many = f"{len(alone)} of {len(parts)} splits" if len(parts) > 1 else "the split"
         doubt = f"all training nodes of {many} ({alone[0]!r}) are of one class, so every model predicts that class"

@@ -17,10 +17,11 @@ from propreg.engine.models.network import no_dropout
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.fitting.explain import facts_of
 from propreg.fitting.kept import KeptRuns
+from propreg.fitting.predictions import activated
 from propreg.fitting.preprocessing import take_raw_features
 from propreg.fitting.pyg_modules import as_module
 from propreg.fitting.result import FitResult
-from propreg.fitting.scoring import ACCURACY, Score
+from propreg.fitting.scoring import ACCURACY, Score, truth_of
 from propreg.fitting.selection import Scores, choose
 from propreg.fitting.verdict import Judging
 
@@ -85,6 +86,7 @@ class Job:
         classes = {
             mu: _predicted(logits, runs, shape[1:], self.graph.num_nodes)
             for mu, runs in ((self.mus[0], of_plain), (self.mus[best], of_best))
+            if self.graph.targets is None
         }
         result = FitResult(
             self.mus[best],
@@ -100,7 +102,7 @@ class Job:
             self.parts,
             classes,
             self.rate,
-            facts_of(self.graph, self.parts),
+            facts_of(self.graph, self.parts) if self.graph.targets is None else None,
             sizes,
             None if self.kept is None else self.kept.folder,
             self.scaling,
@@ -121,11 +123,12 @@ class Job:
     def _scored(self, results: Sequence[Result | None], scores: Scores, logits: Logits) -> Scores:
         """The scores by another metric than accuracy, of each run's reported weights."""
         val, test = np.full_like(scores.val, np.nan), np.full_like(scores.test, np.nan)
+        truth = truth_of(self.graph)
         for place, run in enumerate(results):
             if run is not None and not run.failed:
-                p, split = logits(run).softmax(-1).cpu().numpy(), self.problem.splits[run.replica.split]
+                p, split = activated(logits(run), self.graph.task).cpu().numpy(), self.problem.splits[run.replica.split]
                 for found, nodes in ((val, split.val), (test, split.test)):
-                    found.flat[place] = float(self.score.compute(self.graph.y[nodes], p[nodes]))
+                    found.flat[place] = float(self.score.compute(truth[nodes], p[nodes]))
         return replace(scores, val=val, test=test)
 
 

@@ -61,6 +61,7 @@ def joined(graphs: Sequence[Graph], parts: Sequence[str]) -> Graph:
     starts = np.cumsum([0, *sizes[:-1]])
     edges = [graph.edge_index + start for graph, start in zip(graphs, starts, strict=True)]
     weights = [graph.edge_weight for graph in graphs if graph.edge_weight is not None]
+    targets = [graph.targets for graph in graphs if graph.targets is not None]
     ids = [f"{number}/{name}" for number, graph in enumerate(graphs) for name in graph.node_ids]
     return replace(
         first,
@@ -68,6 +69,7 @@ def joined(graphs: Sequence[Graph], parts: Sequence[str]) -> Graph:
         x=_features([graph.x for graph in graphs]),
         y=np.concatenate([graph.y for graph in graphs]),
         edge_weight=np.concatenate(weights) if weights else None,
+        targets=np.concatenate(targets) if targets else None,
         split=_split(graphs, parts),
         node_ids=tuple(ids) if len(ids) == sum(sizes) else (),
         digests={},

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from propreg.data.errors import DataError
-from propreg.data.graph import MASKS, PARTS, Graph, SparseFeatures, Split
+from propreg.data.graph import MASKS, PARTS, Graph, SparseFeatures, Split, Task
 from propreg.data.own.load import read_graph
 from propreg.data.own.pyg import sparse_tensor
 from propreg.engine.models.module_inputs import Inputs, tensors_of
 from propreg.engine.torch_modes import ordinary_modes
+from propreg.fitting.targets import without_labels
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -35,6 +36,7 @@ class Trained:
         weighted: Whether ``forward`` takes edge weights, too.
         class_names, feature_names: Of the graph it was trained on, if it has them.
         inputs: What a module of the user's own is called with; None for a built-in model.
+        task: What it predicts.
     """
 
     module: nn.Module
@@ -43,10 +45,11 @@ class Trained:
     class_names: Sequence[str] = ()
     feature_names: Sequence[str] = ()
     inputs: Inputs | None = None
+    task: Task = "classes"
 
     def probabilities(self, data: "Data | Graph | str | os.PathLike[str]") -> NDArray[np.float32]:
-        """The probability of each class for each node [nodes, classes]; the graph needs no labels."""
-        graph = unlabeled_graph(data)
+        """The probability of each class or label for each node [nodes, classes], or numbers; no labels are needed."""
+        graph = unlabeled_graph(without_labels(data))
         graph = replace(graph, x=self._columns(graph), extra=graph.extra or extra_of(data))
         device = next((t.device for t in [*self.module.parameters(), *self.module.buffers()]), torch.device("cpu"))
         was_training = self.module.training
@@ -56,7 +59,7 @@ class Trained:
                 logits = self.module.eval()(*given, **named)
             finally:
                 self.module.train(was_training)
-            found: NDArray[np.float32] = logits.float().softmax(-1).cpu().numpy()
+            found: NDArray[np.float32] = activated(logits.float(), self.task).cpu().numpy()
         return found
 
     def _arguments(self, graph: Graph, device: torch.device) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -89,6 +92,13 @@ class Trained:
                 "each node the features of the training, in its order."
             )
         return graph.x
+
+
+def activated(logits: Tensor, task: Task) -> Tensor:
+    """Probabilities of logits, or the predicted numbers."""
+    if task == "regression":
+        return logits
+    return logits.softmax(-1) if task == "classes" else logits.sigmoid()
 
 
 def unlabeled_graph(data: "Data | Graph | str | os.PathLike[str]", *, directed: bool = False) -> Graph:

@@ -19,9 +19,11 @@ class Progress:
     Args:
         total: The number of runs.
         shown: See :class:`propreg.console.Progress`.
+        scores: Whether runs have an accuracy.
     """
 
-    def __init__(self, total: int, shown: Shown) -> None:
+    def __init__(self, total: int, shown: Shown, *, scores: bool = True) -> None:
+        self._shows = scores
         self._scores: dict[float, list[float]] = {}
         self._bar = console.Progress(total, "runs", shown)
         self.say = self._bar.say
@@ -37,7 +39,7 @@ class Progress:
 
     def advance(self, result: Result) -> None:
         """One run more."""
-        if not result.failed:
+        if not result.failed and self._shows:
             self._scores.setdefault(result.replica.strength, []).append(result.val)
         self._bar.advance(self.so_far())
 

@@ -5,13 +5,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from propreg.data.graph import Graph, Split
+from propreg.data.graph import Graph, Split, Task
 from propreg.data.scaling import Scaling
 from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.spec import Model, Result
@@ -101,23 +101,38 @@ class FitResult(Comparison):
         val = self.val[self._place(self.mu)]
         return max(of_mu, key=lambda run: _finite(sign * val[names.index(run.replica.split), run.replica.seed]))
 
-    def predict(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[np.int64]:
-        """The class that ``model`` predicts for each node [nodes].
+    def predict(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[Any]:
+        """The class that ``model`` predicts for each node [nodes]; or 0 and 1 [nodes, labels], or numbers [nodes, L].
 
         Args:
             data: A graph with the features of the training: a PyG ``Data``, which needs no ``y``, or the path of one.
                 None: the graph of the training, its nodes without a label included.
         """
-        classes: NDArray[np.int64] = self.predict_proba(data).argmax(axis=1)
+        found = self._predicted(data)
+        if self.task == "regression":
+            return found
+        classes: NDArray[np.int64] = found.argmax(axis=1) if self.task == "classes" else (found >= 0.5).astype(np.int64)
         return classes
 
+    @property
+    def task(self) -> Task:
+        """What was learned."""
+        return "classes" if self.graph is None else self.graph.task
+
     def predict_proba(self, data: "Data | Graph | str | os.PathLike[str] | None" = None) -> NDArray[np.float32]:
-        """The probability of each class for each node [nodes, classes], as :meth:`predict`."""
+        """The probability of each class or label for each node [nodes, classes], as :meth:`predict`."""
+        if self.task == "regression":
+            raise ValueError("numbers have no probabilities: call predict.")
+        return self._predicted(data)
+
+    def _predicted(self, data: "Data | Graph | str | os.PathLike[str] | None") -> NDArray[np.float32]:
         if self.graph is None:
             raise ValueError("the result has no graph: it was not made by fit.")
         graph, features = self.graph, self.sizes[0]
         weighted = self.architecture is not None and graph.edge_weight is not None
-        trained = Trained(self.model, features, weighted, graph.class_names, graph.feature_names, self.inputs)
+        trained = Trained(
+            self.model, features, weighted, graph.class_names, graph.feature_names, self.inputs, self.task
+        )
         return trained.probabilities(graph if data is None else data)
 
     def predictions(self) -> str:
@@ -128,6 +143,8 @@ class FitResult(Comparison):
         """
         if self.graph is None:
             raise ValueError("the result has no graph: it was not made by fit.")
+        if self.task != "classes":
+            raise ValueError(f"the table is of classes, but the task is {self.task}: call predict.")
         split = self.splits[self.best_run.replica.split]
         return predictions_csv(self.graph, self.predict_proba(), self.graph.class_names, split)
 
@@ -187,7 +204,7 @@ class FitResult(Comparison):
 
         graph, trained = self.graph, {"method": self.method, "preset": self.preset, "mu": self.mu}
         names = ((), ()) if graph is None else (graph.class_names, graph.feature_names)
-        about = About(trained, *names, inputs=None if self.inputs is None else self.inputs.names)
+        about = About(trained, *names, inputs=None if self.inputs is None else self.inputs.names, task=self.task)
         if self.architecture is None:
             write_state(path, self.model, about, self.scaling)
         else:

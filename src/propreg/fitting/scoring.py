@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from propreg import _choices
-from propreg.data.graph import Graph, Split
+from propreg.data.graph import Graph, Split, Task
 
 Labels: TypeAlias = NDArray[np.int64]
 Probabilities: TypeAlias = NDArray[np.floating[Any]]
@@ -81,10 +81,15 @@ def log_loss(y: Labels, p: Probabilities) -> float:
     return float(-np.log(np.maximum(picked, np.finfo(np.float32).tiny)).mean())
 
 
+def truth_of(graph: Graph) -> NDArray[Any]:
+    """What predictions are compared with: classes [nodes], or labels or numbers [nodes, L]."""
+    return graph.y if graph.targets is None else graph.targets
+
+
 def check_score(score: Score, graph: Graph, parts: Mapping[str, Split]) -> None:
     """Try a score on the first split before hours are spent on training: it must return a number."""
     split = next(iter(parts.values()))
-    y = graph.y[split.val]
+    y = truth_of(graph)[split.val]
     value = score.compute(y, np.full((len(y), graph.num_classes), 1 / graph.num_classes, np.float32))
     if isinstance(value, bool | np.bool_) or not np.isscalar(value) or not isinstance(value, int | float | np.number):
         raise TypeError(f"metric must return a number of (y, probabilities), but {score.title} returned {value!r:.60}.")
@@ -115,6 +120,48 @@ def _precision(positive: NDArray[np.bool_], p: Probabilities) -> float:
     return float((gained * hits[ends] / (ends + 1)).sum() / positive.sum())
 
 
+def of_labels(compute: Compute) -> Compute:
+    """The mean over labels of a score of each label's known nodes, from labels and probabilities [nodes, labels]."""
+
+    def mean(y: Labels, p: Probabilities) -> float:
+        found = []
+        for known, mine, said in zip(~np.isnan(y.T), y.T, p.T, strict=True):
+            if known.any():
+                found.append(compute(mine[known].astype(np.int64), np.stack([1 - said, said], axis=1)[known]))
+        return float(np.nanmean(found)) if found and not np.isnan(found).all() else float("nan")
+
+    return mean
+
+
+def f1(y: Labels, p: Probabilities) -> float:
+    """The F1 of class 1 of two; 0 where it is neither true nor predicted."""
+    said = p.argmax(axis=1)
+    return float(2 * ((y == 1) & (said == 1)).sum() / max(1, (y == 1).sum() + (said == 1).sum()))
+
+
+def _known(y: Labels, p: Probabilities) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    known = ~np.isnan(y)
+    return y[known].astype(np.float64), p[known].astype(np.float64)
+
+
+def r2(y: Labels, p: Probabilities) -> float:
+    """The coefficient of determination, averaged over columns: 1 is perfect, 0 is the mean."""
+    columns = [_known(mine, said) for mine, said in zip(y.T, p.T, strict=True)]
+    return float(np.mean([1 - ((a - b) ** 2).sum() / max(((a - a.mean()) ** 2).sum(), 1e-30) for a, b in columns]))
+
+
+def rmse(y: Labels, p: Probabilities) -> float:
+    """The root of the mean squared error of all known numbers."""
+    a, b = _known(y, p)
+    return float(np.sqrt(((a - b) ** 2).mean()))
+
+
+def mae(y: Labels, p: Probabilities) -> float:
+    """The mean absolute error of all known numbers."""
+    a, b = _known(y, p)
+    return float(np.abs(a - b).mean())
+
+
 SCORES = {
     score.name: score
     for score in (
@@ -127,15 +174,44 @@ SCORES = {
     )
 }
 ACCURACY = SCORES["accuracy"]
+OF_TASK: dict[Task, dict[str, Score]] = {
+    "classes": SCORES,
+    "multilabel": {
+        score.name: score
+        for score in (
+            Score("roc_auc", "ROC-AUC", of_labels(roc_auc)),
+            Score("average_precision", "average precision", of_labels(average_precision)),
+            Score("macro_f1", "macro-F1", of_labels(f1)),
+            Score("accuracy", "accuracy per label", of_labels(accuracy)),
+            Score("log_loss", "log loss", of_labels(log_loss), "lower", fraction=False),
+        )
+    },
+    "regression": {
+        score.name: score
+        for score in (
+            Score("r2", "R²", r2, fraction=False),
+            Score("rmse", "RMSE", rmse, "lower", fraction=False),
+            Score("mae", "MAE", mae, "lower", fraction=False),
+        )
+    },
+}
+"""By task, its scores; the first is the default."""
 
 
-def score_of(metric: "str | Score | Compute | tuple[Compute, Direction]") -> Score:
+def score_of(metric: "str | Score | Compute | tuple[Compute, Direction] | None", task: Task = "classes") -> Score:
     """The score of a name, or of a function ``(y, probabilities) -> number``, alone or with its direction.
+
+    Args:
+        metric: The name or function; None for the usual score of the task.
+        task: What is learned.
 
     Example:
         >>> score_of("macro_f1").title, score_of((lambda y, p: 1.0, "lower")).direction
         ('macro-F1', 'lower')
     """
+    scores = OF_TASK[task]
+    if metric is None:
+        return next(iter(scores.values()))
     if isinstance(metric, Score):
         return metric
     direction: Any = "higher"
@@ -145,5 +221,5 @@ def score_of(metric: "str | Score | Compute | tuple[Compute, Direction]") -> Sco
     if not isinstance(metric, str) and callable(metric):
         name = getattr(metric, "__name__", type(metric).__name__)
         return Score(name, name.strip("<>"), metric, direction, fraction=False)
-    _choices.one_of("metric", metric, SCORES, " or a function (y, probabilities) -> number")
-    return SCORES[str(metric)]
+    _choices.one_of("metric", metric, scores, " or a function (y, probabilities) -> number")
+    return scores[str(metric)]

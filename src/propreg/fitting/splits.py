@@ -13,6 +13,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import MASKS, PARTS, Graph, Split
 from propreg.data.splits import check_split, random_split, ranks
 from propreg.fitting.inputs import whole
+from propreg.fitting.targets import random_shares
 
 Splits: TypeAlias = int | Mapping[str, Any] | Sequence[Any]
 FOLDS = 5
@@ -39,6 +40,10 @@ def named_splits(
         test: ``"cv"`` divides all labeled nodes into folds, see :func:`folds`.
     """
     asked = {"splits": splits, "train_per_class": train, "val_per_class": val}
+    if graph.targets is not None and (train, val) != (None, None):
+        raise ValueError(
+            f"train_per_class and val_per_class mean nothing where the task is {graph.task}: leave them out."
+        )
     if test is not None:
         _errors.one_of("test", test, ("cv",), " or None")
         return _cross_validation(graph, asked)
@@ -185,6 +190,8 @@ def _cross_validation(graph: Graph, asked: Mapping[str, Any]) -> dict[str, Split
 
 def _random(graph: Graph, count: int, train: int, val: int) -> dict[str, Split]:
     train, val = whole("train_per_class", train, 1), whole("val_per_class", val, 1)
+    if graph.targets is not None:
+        return {f"random-{i}": Split(*random_shares(graph.y, i)) for i in range(count)}
     try:
         return {f"random-{i}": random_split(graph.y, train, val, i) for i in range(count)}
     except DataError as error:  # its advice names an option that fit does not have

@@ -21,12 +21,7 @@ WIDEST = 64  # classes that the fused kernel takes
 
 def cross_entropy(z: Tensor, targets: "Targets", smoothing: Tensor | None = None) -> Tensor:
     """Mean cross entropy over each replica's training nodes, with (1 − α) y + α/C targets where α is given. [R]."""
-    log_p = targets.logits(z).log_softmax(-1)
-    picked = log_p.gather(-1, targets.classes.unsqueeze(-1)).squeeze(-1)
-    if smoothing is not None:
-        alpha = smoothing.unsqueeze(-1)
-        picked = (1 - alpha) * picked + alpha * log_p.mean(-1)
-    return -(picked * targets.weights).sum(-1)
+    return targets.loss(z, smoothing)
 
 
 def preg(matrix: Matrix, z: Tensor, source: Tensor, weights: Tensor) -> Tensor:

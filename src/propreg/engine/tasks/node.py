@@ -2,7 +2,7 @@
 
 import hashlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,6 +38,15 @@ class Targets:
     def logits(self, z: Tensor) -> Tensor:
         """The logits of the training nodes, [R, T, C] of [R, N, C]."""
         return z.gather(1, self.nodes.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
+
+    def loss(self, z: Tensor, smoothing: Tensor | None = None) -> Tensor:
+        """Mean cross entropy [R] of logits [R, N, C], see :func:`propreg.engine.ops.loss.cross_entropy`."""
+        log_p = self.logits(z).log_softmax(-1)
+        picked = log_p.gather(-1, self.classes.unsqueeze(-1)).squeeze(-1)
+        if smoothing is not None:
+            alpha = smoothing.unsqueeze(-1)
+            picked = (1 - alpha) * picked + alpha * log_p.mean(-1)
+        return -(picked * self.weights).sum(-1)
 
     def entropy_and_slopes(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Mean cross entropy [R] of the training nodes' logits [R, T, C], and its gradient to them.
@@ -76,6 +85,7 @@ class Problem:
         self.digest = graph_digest(graph)
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
         self.y = torch.from_numpy(graph.y).to(device)
+        self.values = None if graph.targets is None else torch.from_numpy(graph.targets).to(device)
         self.features = Features.of(graph, device, dtype)
         # A sum of weights on a GPU depends on the order of its atomics; a sum of ones does not.
         at = torch.device("cpu") if graph.edge_weight is not None else device
@@ -108,13 +118,28 @@ class Problem:
             _balance(weights, rows, self.graph.y)
         index = torch.from_numpy(nodes).to(self.device)
         classes = self.y[index].clamp(min=0)  # what fills up a row is node 0, which may have no class
-        return Targets(index, classes, torch.from_numpy(weights).to(self.device, self.dtype))
+        found = index, classes, torch.from_numpy(weights).to(self.device, self.dtype)
+        if self.values is None:
+            return Targets(*found)
+        from propreg.engine.tasks.values import Values
+
+        return Values(*found, self.values[index], self.graph.task)
 
     def judged(self, replicas: Sequence[Replica], part: str) -> tuple[Tensor, Tensor]:
         """The nodes of a part of each replica's split, and 1 where a row is not filled up. int64, bool [R, T]."""
         rows = [np.flatnonzero(getattr(self.splits[r.split], part)) for r in replicas]
         nodes, weights = _padded(rows)
         return torch.from_numpy(nodes).to(self.device), torch.from_numpy(weights > 0).to(self.device)
+
+    @property
+    def loss_at(self) -> "Callable[[Tensor, Tensor], Tensor] | None":
+        """The mean loss [R] of logits [R, T, L] at nodes [R, T] but −1; None where targets are classes."""
+        if self.values is None:
+            return None
+        from propreg.engine.tasks.values import mean_loss
+
+        values, task = self.values, self.graph.task
+        return lambda z, nodes: mean_loss(z.double(), values[nodes], nodes >= 0, task)
 
     def propagation(self, norm: str, loops: bool) -> Propagation:
         """The library's propagation of the graph; on the CPU where edges have weights."""
@@ -159,7 +184,8 @@ def graph_digest(graph: Graph) -> str:
     sha = hashlib.sha256()
     x = graph.x
     arrays = [x.indptr, x.indices, x.filled()] if isinstance(x, SparseFeatures) else [x]
-    for array in [graph.edge_index, graph.y, *arrays, *([] if graph.edge_weight is None else [graph.edge_weight])]:
+    more = [array for array in (graph.edge_weight, graph.targets) if array is not None]
+    for array in [graph.edge_index, graph.y, *arrays, *more]:
         sha.update(str((array.dtype.str, array.shape)).encode())
         sha.update(np.ascontiguousarray(array).data)
     return sha.hexdigest()

@@ -5,6 +5,7 @@ one from Python takes longer than a small batch takes to compute.
 """
 
 import contextlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -40,12 +41,20 @@ class Epoch:
         keep_weights: Keep the weights of the epoch that the first rule reports.
         keep_logits: Keep the logits of validation and test nodes of the epoch that each rule reports.
         record: Record and replay epochs as CUDA graphs.
+        loss_at: The validation loss where it is no cross entropy, see :attr:`.Problem.loss_at`.
     """
 
     def __init__(
-        self, phase: Phase, y: Tensor, *, keep_weights: bool = False, keep_logits: bool = False, record: bool = False
+        self,
+        phase: Phase,
+        y: Tensor,
+        *,
+        keep_weights: bool = False,
+        keep_logits: bool = False,
+        record: bool = False,
+        loss_at: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
-        self.phase, self.y, self.record = phase, y, record
+        self.phase, self.y, self.record, self.loss_at = phase, y, record, loss_at
         self.keep_weights, self.keep_logits = keep_weights or phase.leaves == "best", keep_logits
         self.with_loss = any(rule.losses for rule in phase.rules)
         self.steps = 0
@@ -135,10 +144,16 @@ class Epoch:
         state, evaluated = self.phase.state, logits.evaluated()
         found = is_correct(evaluated, self.y)
         val, test = _count(found, *state.val), _count(found, *state.test)
-        val_loss = _loss_at(evaluated, self.y, *state.val) if self.with_loss else None
+        val_loss = self._val_loss(evaluated) if self.with_loss else None
         if state.stopper is not None and count:
             self._keep(state.stopper.take(val, test, loss, val_loss), evaluated)
         return Numbers(loss, val, test, val_loss)
+
+    def _val_loss(self, evaluated: Tensor) -> Tensor:
+        nodes, real = self.phase.state.val
+        if self.loss_at is None:
+            return _loss_at(evaluated, self.y, nodes, real)
+        return self.loss_at(at(evaluated, nodes), torch.where(real, nodes, -1))
 
     def _keep(self, reported: list[Tensor], evaluated: Tensor) -> None:
         state = self.phase.state

@@ -73,7 +73,14 @@ def train(
         if last:
             phase.watch(rules)
         record = phase.recordable and problem.device.type == "cuda"
-        run = Epoch(phase, problem.y, keep_weights=keep_weights and last, keep_logits=measures and last, record=record)
+        run = Epoch(
+            phase,
+            problem.y,
+            keep_weights=keep_weights and last,
+            keep_logits=measures and last,
+            record=record,
+            loss_at=problem.loss_at,
+        )
         spare = RECORDING // bytes_per_replica(problem, model, method) if record else 0
         ledger.begin(phase.rules, phase.epochs)
         wasted, waiting = 0, list[Numbers]()
