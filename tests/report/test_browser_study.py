@@ -211,3 +211,13 @@ def test_without_scripts_the_tables_are_there(started: Started, study_file: Path
     with looking(started, study_file, java_script_enabled=False) as watched:
         expect(watched.page.locator("#table1 table.wide")).to_be_visible()
         expect(watched.page.locator("#table1 .charts")).to_contain_text("JavaScript")
+
+
+@pytest.mark.slow
+def test_variants_are_shown_on_request(watched: Watched) -> None:
+    rows = watched.page.locator('table.wide[data-section="table1"] tbody tr:not([hidden])')
+    few = rows.count()
+    watched.page.locator("#filter-variants").select_option("")
+    assert rows.count() == few / 6 * 9
+    watched.page.locator("#filters button[type=reset]").click()
+    expect(rows).to_have_count(few)

@@ -13,7 +13,7 @@ from propreg.report.overview import add_up, matrices, tallies
 from propreg.report.study import collect
 from propreg.report.study_html import machines, page_of, study_page
 from propreg.report.text import number
-from propreg.report.wide import widen
+from propreg.report.wide import SHOWN, Entry, widen
 from propreg.store.export import write_export
 from propreg.store.results import Results
 from propreg.store.run import Run
@@ -174,3 +174,17 @@ def test_provenance_is_a_courtesy_and_hostile_text(tmp_path: Path) -> None:
 
 def test_the_page_of_a_few_runs_is_small(study_html: str) -> None:
     assert len(study_html.encode()) < 1_500_000
+
+
+def test_the_best_of_a_model_is_marked_once_per_dataset(results: Results) -> None:
+    section = next(each for each in collect(results, ["table1"]).sections if each.name == "table1")
+    table = widen(section)
+    for model in ("gcn", "gat", "mlp"):
+        rows = [row for row in table.rows if row.of.model == model]
+        assert len({(row.of.method, row.of.preset) for row in rows if not row.variant}) == SHOWN
+        for i in range(len(table.datasets)):
+            cells = [cell for row in rows if isinstance(cell := row.entries[i], Entry) and cell.row.selection != "test"]
+            (best,) = [cell for cell in cells if cell.best]
+            assert best.row.mean == max(cell.row.mean or 0 for cell in cells)
+            on_test = [row.entries[i] for row in rows if row.of.selection == "test"]
+            assert not any(isinstance(cell, Entry) and cell.best for cell in on_test)

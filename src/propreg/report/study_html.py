@@ -12,7 +12,7 @@ from typing import Any
 from propreg.names import dataset_title
 from propreg.report.overview import add_up, matrices, tallies
 from propreg.report.page import packed, render, script_json
-from propreg.report.study import CachedResults, Section, collect
+from propreg.report.study import CachedResults, Section, Study, collect
 from propreg.report.text import clean
 from propreg.report.wide import choices, widen
 from propreg.store.export import record_files
@@ -30,6 +30,10 @@ SCRIPTS = (
     "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
     "curve.js", "details.js", "figures.js", "study.js",
 )  # fmt: skip
+
+
+KEY = ("table1", "fig-strength", "fig-training-nodes", "fig-depth")
+"""The sections whose findings stand on the first screen, after what P-reg adds."""
 
 
 def study_page(path: Path) -> str:
@@ -60,6 +64,7 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             "matrices": matrices(study),
             "listings": {s.name: listings(s.experiment, s.experiment.lines, results) for s in study.sections},
             "tallies": tallied,
+            "findings": _findings(study, figures, results),
             "signs": SIGNS,
             "held": add_up(tallied),
             "choices": offered,
@@ -71,6 +76,14 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             ),
         },
     )
+
+
+def _findings(study: Study, figures: dict[str, list[dict[str, Any]]], results: Results) -> list[tuple[str, str, str]]:
+    """Section, title and sentence of what the complete parts of the record show."""
+    found = [("table1", figure_data("overview", results).finding)]
+    found += [(name, figures[name][0]["finding"]) for name in KEY if name in figures]
+    about = {section.name: _about(section) for section in study.sections}
+    return [(name, about[name]["short"], finding) for name, finding in found if finding and name in about]
 
 
 def pictures(names: Iterable[str], results: Results, tsne: TsneRecord | None = None) -> dict[str, list[dict[str, Any]]]:

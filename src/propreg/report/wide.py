@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 from propreg.names import dataset_title, method_title, model_title
 from propreg.report.study import Section, StudyLine
-from propreg.study.tables.pivot import SIGNS, Gap, PivotRow, pivot
+from propreg.study.tables.pivot import SIGNS, Gap, Pivot, PivotRow, best_of, pivot
 from propreg.study.tables.rows import Row
+
+SHOWN = 6
+"""Methods of a model in a table; the others are variants, which a switch shows."""
 
 
 @dataclass(frozen=True)
@@ -14,6 +17,7 @@ class Entry:
 
     line: StudyLine
     row: Row
+    best: bool = False
 
     @property
     def kind(self) -> str:
@@ -37,6 +41,7 @@ class WideRow:
 
     of: PivotRow
     entries: tuple[Entry | Gap, ...]
+    variant: bool = False
 
     @property
     def model(self) -> str:
@@ -66,11 +71,26 @@ def widen(section: Section) -> WideTable:
     """The lines of an experiment side by side."""
     lines = {_key(row): each for each in section.lines for row in each.rows}
     table = pivot([row for each in section.lines for row in each.rows])
+    best, first = best_of(table), _first(table)
     rows = [
-        WideRow(each, tuple(cell if isinstance(cell, Gap) else Entry(lines[_key(cell)], cell) for cell in each.cells))
+        WideRow(
+            each,
+            tuple(
+                cell if isinstance(cell, Gap) else Entry(lines[_key(cell)], cell, cell in best) for cell in each.cells
+            ),
+            (each.model, each.method, each.preset) not in first,
+        )
         for each in table.rows
     ]
     return WideTable(tuple((name, dataset_title(name)) for name in table.datasets), tuple(rows))
+
+
+def _first(table: Pivot) -> set[tuple[str, str, str]]:
+    """The methods of each model that are shown before one asks for variants."""
+    found: dict[str, dict[tuple[str, str, str], None]] = {}
+    for row in table.rows:
+        found.setdefault(row.model, {})[row.model, row.method, row.preset] = None
+    return {key for methods in found.values() for key in list(methods)[:SHOWN]}
 
 
 def _key(row: Row) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
-// The four filters act on every table of the page: rows by model, method and pick, columns or rows by dataset.
+// The filters act on every table of the page: rows by model, method and pick, columns or rows by dataset.
 
-const FILTERS = ['dataset', 'model', 'method', 'pick'];
+const FILTERS = ['dataset', 'model', 'method', 'pick', 'variants'];
+const AT_FIRST = { pick: 'validation', variants: 'few' };
 
 function wanted() {
   return Object.fromEntries(FILTERS.map((name) => [name, document.getElementById(`filter-${name}`).value]));
@@ -9,6 +10,7 @@ function wanted() {
 function keeps(row, filter) {
   const { dataset, model, method, pick } = row.dataset;
   return (
+    (filter.variants !== 'few' || filter.method || !('variant' in row.dataset)) &&
     (!filter.model || model === filter.model) &&
     (!filter.method || method === filter.method) &&
     (!filter.dataset || !dataset || dataset === filter.dataset) &&
@@ -64,7 +66,7 @@ function setUpFilters() {
     const rows = everyTable().reduce((sum, table) => sum + applyFilters(table), 0);
     const filter = wanted();
     form.querySelector('button').disabled = FILTERS.every(
-      (name) => filter[name] === (name === 'pick' ? 'validation' : ''),
+      (name) => filter[name] === (AT_FIRST[name] || ''),
     );
     return rows;
   };

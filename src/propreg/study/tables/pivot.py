@@ -77,7 +77,7 @@ def to_overview(
 ) -> list[str]:
     """Datasets side by side, μ picked on validation, as many to a block as fit a terminal; the best mean is bold."""
     table = pivot([row for row in rows if row.selection != "test"])
-    best = {_best(row for row in cells if isinstance(row, Row)) for cells in _columns(table)} if bold else set()
+    best = best_of(table) if bold else set()
     cells = [("method", *table.datasets), *((_indented(row), *map(_brief, row.cells)) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     out = [experiment.title, ""]
@@ -102,8 +102,13 @@ def to_overview(
     return out
 
 
+def best_of(table: Pivot) -> set[Row]:
+    """The rows with the best mean of a model on a dataset, the first of several; those best on test do not compete."""
+    cells = ([row for row in each if isinstance(row, Row) and row.selection != "test"] for each in _columns(table))
+    return {row for each in cells if (row := _best(each)) is not None}
+
+
 def _best(rows: Iterable[Row]) -> Row | None:
-    """That with the best mean; the first of several."""
     known = [row for row in rows if row.mean is not None]
     return max(known, key=lambda row: scale_of(row.dataset).sign * (row.mean or 0.0), default=None)
 
