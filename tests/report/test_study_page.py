@@ -178,13 +178,15 @@ def test_the_page_of_a_few_runs_is_small(study_html: str) -> None:
 
 def test_the_best_of_a_model_is_marked_once_per_dataset(results: Results) -> None:
     section = next(each for each in collect(results, ["table1"]).sections if each.name == "table1")
-    table = widen(section)
+    table, compared = widen(section), 0
     for model in ("gcn", "gat", "mlp"):
         rows = [row for row in table.rows if row.of.model == model]
         assert len({(row.of.method, row.of.preset) for row in rows if not row.variant}) == SHOWN
         for i in range(len(table.datasets)):
             cells = [cell for row in rows if isinstance(cell := row.entries[i], Entry) and cell.row.selection != "test"]
-            (best,) = [cell for cell in cells if cell.best]
-            assert best.row.mean == max(cell.row.mean or 0 for cell in cells)
+            means = [cell.row.mean for cell in cells if cell.row.mean is not None]
+            assert [cell.row.mean for cell in cells if cell.best] == ([max(means)] if means else [])
+            compared += bool(means)
             on_test = [row.entries[i] for row in rows if row.of.selection == "test"]
             assert not any(isinstance(cell, Entry) and cell.best for cell in on_test)
+    assert compared > 3
