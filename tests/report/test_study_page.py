@@ -189,4 +189,4 @@ def test_the_best_of_a_model_is_marked_once_per_dataset(results: Results) -> Non
             compared += bool(means)
             on_test = [row.entries[i] for row in rows if row.of.selection == "test"]
             assert not any(isinstance(cell, Entry) and cell.best for cell in on_test)
-    assert compared > 3
+    assert compared
