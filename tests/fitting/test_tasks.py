@@ -103,7 +103,7 @@ def test_labels_are_scored_predicted_and_saved(model: str, tmp_path: Path) -> No
     assert (result.predict(given) == result.predict()).all()
     result.save(tmp_path / "model")
     read = propreg.load_model(tmp_path / "model", module(3)() if model == "own" else None)
-    np.testing.assert_allclose(read(given.x, given.edge_index).sigmoid().detach(), p, atol=1e-6)
+    np.testing.assert_allclose(read(given.x, given.edge_index).sigmoid().detach(), p, atol=1e-5)
     assert "ROC-AUC" in result.summary()
 
 

@@ -311,7 +311,8 @@ def _refitted(
     last = replace(protocol, rule="last", max_epochs=max(1, epochs))
     options = replace(options, network=network, caught=None)
     ((_, run),) = train_all(problem, job.spec, term, [best.replica], last, options)
-    return replace(result, model=replace(job, problem=problem, network=network).module(run), refit=run)
+    again = replace(job, problem=problem, network=network)
+    return replace(result, model=again.module(run), refit=run, probabilities=again.probabilities(run))
 
 
 def _keep_first(errors: list[Exception], error: Exception) -> None:

@@ -110,7 +110,14 @@ class Job:
             Judging(score.title, part, score.sign, score.fraction, self.nested),
             inputs=None if self.network is None else self.network.inputs,
         )
-        return replace(result, model=self.module(result.best_run))
+        run = result.best_run
+        return replace(result, model=self.module(run), probabilities=self.probabilities(run))
+
+    def probabilities(self, run: Result) -> NDArray[np.float32]:
+        """What a run predicts for all nodes, by the network that was trained: sparse features stay sparse."""
+        logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
+        found: NDArray[np.float32] = activated(logits(run), self.graph.task).cpu().numpy()
+        return found
 
     def module(self, run: Result) -> nn.Module:
         """The trained module of a run; it takes the features as the graph has them."""

@@ -30,7 +30,7 @@ class _Standardize(nn.Module):
 class _DivideRows(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         dense = x.to_dense()
-        totals = dense.abs().sum(1, keepdim=True)
+        totals = torch.linalg.vector_norm(dense, 1, dim=1, keepdim=True)
         return dense / torch.where(totals > 0, totals, 1)
 
 

@@ -54,6 +54,7 @@ class FitResult(Comparison):
         scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
         graph: The graph that was given.
         judging: What ``val`` and ``test`` hold, and of which nodes.
+        probabilities: Of ``model`` for the nodes of the training's graph, see :meth:`predict_proba`.
         inputs: What the ``forward`` of a model of your own is called with.
         leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
         refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
@@ -88,6 +89,7 @@ class FitResult(Comparison):
     refit: Result | None = None
     leaderboard: Leaderboard | None = None
     inputs: Inputs | None = None
+    probabilities: NDArray[np.float32] | None = None
 
     def __repr__(self) -> str:
         """The verdict in one line; :meth:`summary` has the numbers."""
@@ -128,6 +130,8 @@ class FitResult(Comparison):
     def _predicted(self, data: "Data | Graph | str | os.PathLike[str] | None") -> NDArray[np.float32]:
         if self.graph is None:
             raise ValueError("the result has no graph: it was not made by fit.")
+        if data is None and self.probabilities is not None:
+            return self.probabilities.copy()
         graph, features = self.graph, self.sizes[0]
         weighted = self.architecture is not None and graph.edge_weight is not None
         trained = Trained(
