@@ -6,7 +6,11 @@ from typing import Any
 from propreg.engine import Model, Replica
 from propreg.engine.models import MODELS
 
-SMALLER: dict[str, dict[str, Any]] = {"gat": {"hidden": 4, "heads": 2}, "gcnii": {"layers": 5}}
+SMALLER: dict[str, dict[str, Any]] = {
+    "gat": {"hidden": 4, "heads": 2},
+    "gcnii": {"layers": 5},
+    "gmnn": {"pretraining": 9, "m_step": 8},
+}
 """What else is smaller than an entry's default, beside its width of 8."""
 
 

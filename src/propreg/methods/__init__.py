@@ -1,7 +1,8 @@
 """Training methods: what is more than a regularized loss, or more than one network. One file each, without torch."""
 
 from propreg.engine.models.architecture import Architecture
+from propreg.methods.gmnn import GMNN
 from propreg.methods.grand import GRAND
 
-ENTRIES: tuple[Architecture, ...] = (GRAND,)
+ENTRIES: tuple[Architecture, ...] = (GRAND, GMNN)
 """All of them; :data:`propreg.engine.models.MODELS` takes them in on first use."""

@@ -30,6 +30,21 @@ class MixedOrder(nn.Module):
         return diffusion.mean_of_powers(_with_loops(x, edge_index, edge_weight), self.scale * x, self.steps)
 
 
+class Binarized(nn.Module):
+    """1 over the number of features in a row, where there is one that is not 0.
+
+    Example:
+        >>> Binarized()(torch.tensor([[0.0, 3.0, -1.0], [0.0, 0.0, 0.0]]))
+        tensor([[0.0000, 0.5000, 0.5000],
+                [0.0000, 0.0000, 0.0000]])
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[N, F] → [N, F]."""
+        there = (x != 0).to(x.dtype)
+        return there / there.sum(1, keepdim=True).clamp_min(1.0)
+
+
 class GatedHops(nn.Module):
     """DAGNN's hops: x, Âx, …, Â^K x, each weighed at each node by a gate, and summed."""
 
