@@ -14,7 +14,7 @@ from propreg.store.progress import count_runs
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line, load_experiment, study_names
-from propreg.study.tables.rows import Row, line_rows
+from propreg.study.tables.rows import Row, line_rows, scale_of, scores_of
 from propreg.study.tables.text import rule_phrase, units_phrase
 
 
@@ -126,7 +126,21 @@ def _packed_line(mine: StudyLine, experiment: Experiment, grids: "_Grids") -> di
         "of": mine.runs_of,
         "units": units_phrase(line),
         "rule": rule_phrase(line),
+        **_score(line),
     }
+
+
+def _score(line: Line) -> dict[str, Any]:
+    """What the page calls the scores of a line that are no accuracies."""
+    scale = scale_of(line.dataset)
+    if scale.metric == "accuracy":
+        return {}
+    unit = ("", "") if scale.factor == 1 else (" %", " points")
+    names = {"rmse": "RMSE", "rocauc": "ROC-AUC"}
+    about = {"name": names[scale.metric], "digits": scale.digits, "unit": unit[0], "points": unit[1]}
+    words = ("worse than", "better than") if scale.sign < 0 else ("below", "above")
+    about |= {"sign": scale.sign, "margin": scale.margin, "worse": words[0], "better": words[1]}
+    return {"score": about}
 
 
 def _packed_row(row: Row) -> dict[str, Any]:
@@ -172,10 +186,13 @@ class _Grids:
         for name in ("val_of", "test_of"):
             sizes = [0 if each is None else getattr(each, name) for each in outcomes]
             found[name] = sizes[0] if len(set(sizes)) == 1 else sizes
+        scale = scale_of(line.dataset)
+        if scale.metric != "accuracy":  # scores are no counts: 100 · score / val_of is what the tables show
+            found["val_of"] = found["test_of"] = 100 / scale.factor
         failed = {i: each.failed_at for i, each in enumerate(outcomes) if each and each.failed_at is not None}
         if failed:
             found["failed"] = failed
-        whole = self.results.accuracies(cell, line.splits, line.seeds)
+        whole = scores_of(line, cell, self.results, "")
         if whole is not None:  # a point of the curve against the strength
             test = summarize(whole.test)
             found["sum"] = [round(v, 9) for v in (test.mean, test.low, test.high, float(whole.val.mean()))]

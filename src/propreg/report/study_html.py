@@ -24,6 +24,7 @@ from propreg.study.figures.tsne_record import TsneRecord, find_tsne
 from propreg.study.spec.experiment import load_experiment, study_names
 from propreg.study.tables.ablation import listings
 from propreg.study.tables.pivot import SIGNS
+from propreg.study.tables.rows import scale_of
 from propreg.study.tables.text import NOTES
 
 SCRIPTS = (
@@ -60,6 +61,7 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             "study": study,
             "about": {section.name: _about(section) for section in study.sections},
             "tables": tables,
+            "scores": {section.name: _scores(section) for section in study.sections},
             "figures": figures,
             "matrices": matrices(study),
             "listings": {s.name: listings(s.experiment, s.experiment.lines, results) for s in study.sections},
@@ -140,6 +142,15 @@ def _in_order(names: list[str]) -> list[str]:
     """As in the paper, which is the order of ``sections.toml``; unknown names come last."""
     known = list(_texts())
     return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
+
+
+def _scores(section: Section) -> str:
+    """What the numbers of a table are, at the start of a sentence."""
+    titles = list(dict.fromkeys(scale_of(each.line.dataset).title for each in section.lines))
+    if titles == [scale_of("").title]:
+        return "Accuracy in percent"
+    text = " or ".join(titles)
+    return text[0].upper() + text[1:]
 
 
 def _about(section: Section) -> dict[str, str]:

@@ -6,10 +6,11 @@ function curveOf(line, grids, picked, best) {
   const plain = grids[line.plain].sum;
   const range = line.mus[line.mus.length - 1] / line.mus[0];
   const levels = [];
+  const score = scoreOf(line);
   if (plain)
     levels.push({
       key: 'plain',
-      label: `plain model, ${decimals(plain[0])} %`,
+      label: `plain model, ${decimals(plain[0], score.digits)}${score.unit}`,
       value: plain[0],
       low: plain[1],
       high: plain[2],
@@ -19,23 +20,24 @@ function curveOf(line, grids, picked, best) {
   if (best !== null && best !== picked)
     levels.push({ key: 'laplacian-mean', label: `best on test: μ = ${strength(best)}`, value: best, axis: 'x' });
   return {
-    title: 'Accuracy against the strength μ',
+    title: `${score.name === 'accuracy' ? 'Accuracy' : score.name} against the strength μ`,
     x_label: 'strength μ',
-    y_label: 'accuracy in %',
+    y_label: `${score.name}${score.unit && ' in %'}`,
     x_scale: range > 150 ? 'log' : 'linear',
     x_view: range > 150 ? null : [0, Math.max(1, line.mus[line.mus.length - 1])],
-    places: 2,
+    places: score.digits,
     levels,
     series: [
-      { key: 'test', label: 'test accuracy, mean and 95 % interval', x: line.mus, y: at(0), low: at(1), high: at(2) },
-      { key: 'val', label: 'validation accuracy, mean', x: line.mus, y: at(3) },
+      { key: 'test', label: `test ${score.name}, mean and 95 % interval`, x: line.mus, y: at(0), low: at(1), high: at(2) },
+      { key: 'val', label: `validation ${score.name}, mean`, x: line.mus, y: at(3) },
     ],
   };
 }
 
-function curveWords(picked, best) {
+function curveWords(line, picked, best) {
+  const { name } = scoreOf(line);
   const words = [
-    'Each point is the mean of all runs at one strength. The solid line is test accuracy, its band the 95 % interval of the mean; the dashed line is validation accuracy, the only one that may choose.',
+    `Each point is the mean of all runs at one strength. The solid line is test ${name}, its band the 95 % interval of the mean; the dashed line is validation ${name}, the only one that may choose.`,
   ];
   if (picked !== null && best !== null) {
     words.push(

@@ -21,6 +21,11 @@ async function unpack(text) {
   return JSON.parse(await new Response(stream).text());
 }
 
+// What the scores of a line are called, and how they are written.
+function scoreOf(line) {
+  return line.score || { name: 'accuracy', digits: 2, unit: ' %', points: ' points', sign: 1, margin: 1, worse: 'below', better: 'above' };
+}
+
 // The runs of a grid, one object each, in the order of splits and seeds; those that are missing say so.
 function runsOf(grid) {
   const size = (name, i) => (Array.isArray(grid[name]) ? grid[name][i] : grid[name]);

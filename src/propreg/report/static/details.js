@@ -38,7 +38,7 @@ function fillDetails(title, body, data, id, pick) {
     body.append(element('h3', {}, panel.title));
     if (panel.series[0].y.some((value) => value !== null)) {
       const chart = element('div');
-      body.append(element('p', { class: 'quiet' }, curveWords(picked, best)), chart);
+      body.append(element('p', { class: 'quiet' }, curveWords(line, picked, best)), chart);
       mountFigure(
         chart,
         { panels: [{ ...panel, title: '' }], columns: 1 },
@@ -86,21 +86,23 @@ function factsOf(line, row) {
   const list = element('dl', { class: 'facts' });
   const fact = (name, ...value) =>
     list.append(element('div', {}, element('dt', {}, name), element('dd', {}, ...value)));
+  const score = scoreOf(line);
+  const shown = (value, sign = false) => decimals(value, score.digits, sign);
   if (row.mean === undefined) {
     fact('Recorded', `${row.runs || 0} of ${line.of} runs`);
   } else {
-    fact('Test accuracy', `${decimals(row.mean)} ± ${decimals(row.std)} %`);
-    fact('95 % interval', `${decimals(row.low)} to ${decimals(row.high)}`);
+    fact(`Test ${score.name}`, `${shown(row.mean)} ± ${shown(row.std)}${score.unit}`);
+    fact('95 % interval', `${shown(row.low)} to ${shown(row.high)}`);
   }
-  if (row.paper_mean !== undefined) fact('The paper', `${decimals(row.paper_mean)} ± ${decimals(row.paper_std)} %`);
-  if (row.apart) fact('Against plain', `${decimals(row.apart[0], 2, true)} points`);
+  if (row.paper_mean !== undefined) fact('The paper', `${shown(row.paper_mean)} ± ${shown(row.paper_std)}${score.unit}`);
+  if (row.apart) fact('Against plain', `${shown(row.apart[0], true)}${score.points}`);
   if (row.mean !== undefined && row.verdict) fact('Verdict', row.verdict);
   if (row.mean !== undefined && line.family !== 'plain') fact('Strength', `μ = ${strength(row.strength)}`);
   return list;
 }
 
 const VERDICT_WORDS = {
-  reproduced: 'The paper’s number is reproduced: the 95 % interval of the difference lies within one point.',
+  reproduced: 'The paper’s number is reproduced: the 95 % interval of the difference lies within ±MARGIN.',
   higher: 'Ours is significantly higher than the paper’s number.',
   lower: 'Ours is significantly lower than the paper’s number.',
   inconclusive: 'Inconclusive against the paper’s number: the seeds vary too much.',
@@ -116,11 +118,13 @@ function wordsOf(line, row, model) {
     ];
   }
   const words = [];
+  const score = scoreOf(line);
+  const shown = (value, sign = false) => decimals(value, score.digits, sign);
   if (row.apart) {
     const [mean, low, high] = row.apart;
     const sure = row.against_plain === 'inconclusive' ? 'inconclusive' : `significantly ${row.against_plain}`;
     words.push(
-      `On the same splits and seeds it is ${decimals(Math.abs(mean))} points ${mean < 0 ? 'below' : 'above'} the plain ${model} (95 % interval ${decimals(low, 2, true)} to ${decimals(high, 2, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. A difference is significant if ${line.rule}.`,
+      `On the same splits and seeds it is ${shown(Math.abs(mean))}${score.points} ${mean < 0 ? score.worse : score.better} the plain ${model} (95 % interval ${shown(low, true)} to ${shown(high, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. A difference is significant if ${line.rule}.`,
     );
     if (row.selection === 'test') words.push(ON_TEST);
   } else if (line.family !== 'plain') {
@@ -128,7 +132,7 @@ function wordsOf(line, row, model) {
       'No difference: the plain model’s runs on the same splits and seeds are incomplete.',
     );
   }
-  if (row.verdict) words.push(VERDICT_WORDS[row.verdict] || row.verdict);
+  if (row.verdict) words.push((VERDICT_WORDS[row.verdict] || row.verdict).replace('MARGIN', `${score.margin}${score.points}`));
   if (row.failed) words.push(`${row.failed} of these runs ended in NaN; they count with their best epoch before.`);
   return words;
 }
@@ -136,9 +140,10 @@ function wordsOf(line, row, model) {
 function runsTable(line, grid, plain, mu) {
   const runs = runsOf(grid);
   const base = runsOf(plain);
+  const score = scoreOf(line);
   const apart = (run) => {
     const other = base.find((each) => each.split === run.split && each.seed === run.seed);
-    return run.test === null || !other || other.test === null ? null : run.test - other.test;
+    return run.test === null || !other || other.test === null ? null : score.sign * (run.test - other.test);
   };
   const recorded = runs.filter((run) => run.test !== null).length;
   const number = (name, value, show) => ({ name, kind: 'number', value, show });
@@ -146,16 +151,16 @@ function runsTable(line, grid, plain, mu) {
     number('split', (run) => run.split),
     number('seed', (run) => run.seed),
     number(
-      'validation %',
+      `validation${score.unit}`,
       (run) => run.val,
-      (run) => decimals(run.val),
+      (run) => decimals(run.val, score.digits),
     ),
     number(
-      'test %',
+      `test${score.unit}`,
       (run) => run.test,
-      (run) => (run.test === null ? 'missing' : decimals(run.test)),
+      (run) => (run.test === null ? 'missing' : decimals(run.test, score.digits)),
     ),
-    ...(line.family === 'plain' ? [] : [number('against plain', apart, (run) => decimals(apart(run), 2, true))]),
+    ...(line.family === 'plain' ? [] : [number('against plain', apart, (run) => decimals(apart(run), score.digits, true))]),
     number(
       'epoch',
       (run) => run.epoch,

@@ -9,6 +9,7 @@ function listRows(data, section) {
 function makeList(data, section, title) {
   const apart = (each, i) => (each.row.apart ? each.row.apart[i] : null);
   const number = (name, value, show) => ({ name, kind: 'number', value, show });
+  const shown = (each, value, sign = false) => decimals(value, scoreOf(each.line).digits, sign);
   const missing = (each) => each.row.mean === undefined;
   const columns = [
     {
@@ -33,18 +34,18 @@ function makeList(data, section, title) {
     number(
       'accuracy',
       (each) => each.row.mean,
-      (each) => (missing(each) ? '' : `${decimals(each.row.mean)} ± ${decimals(each.row.std)}`),
+      (each) => (missing(each) ? '' : `${shown(each, each.row.mean)} ± ${shown(each, each.row.std)}`),
     ),
     number(
       '95 % interval',
       (each) => each.row.low,
-      (each) => (missing(each) ? '' : `${decimals(each.row.low)} to ${decimals(each.row.high)}`),
+      (each) => (missing(each) ? '' : `${shown(each, each.row.low)} to ${shown(each, each.row.high)}`),
     ),
     number(
       'paper',
       (each) => each.row.paper_mean,
       (each) =>
-        each.row.paper_mean === undefined ? '' : `${decimals(each.row.paper_mean)} ± ${decimals(each.row.paper_std)}`,
+        each.row.paper_mean === undefined ? '' : `${shown(each, each.row.paper_mean)} ± ${shown(each, each.row.paper_std)}`,
     ),
     {
       name: 'verdict',
@@ -54,12 +55,12 @@ function makeList(data, section, title) {
     number(
       'against plain',
       (each) => apart(each, 0),
-      (each) => decimals(apart(each, 0), 2, true),
+      (each) => shown(each, apart(each, 0), true),
     ),
     number(
       'its interval',
       (each) => apart(each, 1),
-      (each) => (each.row.apart ? `${decimals(apart(each, 1), 2, true)} to ${decimals(apart(each, 2), 2, true)}` : ''),
+      (each) => (each.row.apart ? `${shown(each, apart(each, 1), true)} to ${shown(each, apart(each, 2), true)}` : ''),
     ),
     number(
       'p',

@@ -165,7 +165,7 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
 def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
     rule = line.own_rule if rule == OWN else rule
-    found = [_scores(line, cell, results, rule) for cell in line.cells]
+    found = [scores_of(line, cell, results, rule) for cell in line.cells]
     sign = scale_of(line.dataset).sign
     complete = [each for each in found if each is not None]
     alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
@@ -180,7 +180,7 @@ def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[
     ]
 
 
-def _scores(line: Line, cell: Cell, results: Results, rule: str) -> Accuracies | None:
+def scores_of(line: Line, cell: Cell, results: Results, rule: str) -> Accuracies | None:
     """The scores of a cell on the scale of its table, at the epoch that a rule reports."""
     scale = scale_of(line.dataset)
     if scale.metric == "accuracy" and not rule:
@@ -205,7 +205,7 @@ def _row(
     cell, test = line.cells[at], accuracies[at].test
     summary = summarize(test)
     scale = scale_of(line.dataset)
-    base = _scores(line, cell.plain, results, rule) if selection != "none" else None
+    base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
     difference = None if base is None else paired(scale.sign * test, scale.sign * base.test)
     number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
     return Row(
