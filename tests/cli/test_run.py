@@ -22,6 +22,7 @@ from propreg.cli.app import app
 from propreg.data.graph import Split
 from propreg.data.own.npz import write_graph
 from propreg.data.own.pyg import to_data
+from propreg.data.splits import RANDOM_SPLITS
 from propreg.engine import train_all
 from propreg.fitting.inputs import number_of_seeds
 from propreg.running.plan import QUICK as QUICK_RUN
@@ -274,7 +275,7 @@ def test_the_help_names_the_defaults_that_are_used() -> None:
     text = " ".join(run("--help").stdout.split())
     assert f"default {QUICK_RUN.max_epochs} for digits, else {THOROUGH.max_epochs}." in text
     assert f"default {QUICK_RUN.seeds} for digits, else 3 (10 for one split)." in text
-    assert f"default {len(load_source('digits').splits)} for digits, else 5." in text
+    assert f"default {len(load_source('digits').splits)} for digits, else {RANDOM_SPLITS}." in text
     assert (number_of_seeds(None, 5), number_of_seeds(None, 1)) == (3, 10)
 
 

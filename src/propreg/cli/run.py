@@ -83,7 +83,7 @@ def run(
         str, typer.Option(help="The strength: auto, a number, or a list like 0.2,0.5 to choose from on validation.")
     ] = "auto",
     splits: Annotated[
-        int | None, typer.Option(min=1, help="Splits to train on; default 10 for digits, else 5.")
+        int | None, typer.Option(min=1, help="Splits to train on; default 10 for digits, else 6.")
     ] = None,
     seeds: Annotated[
         int | None,

@@ -16,6 +16,9 @@ from propreg._choices import one_of
 from propreg.data.errors import DataError
 from propreg.data.graph import PARTS, Split
 
+RANDOM_SPLITS = 6
+"""Where splits are drawn and nobody says how many: six can give p = 1/32, five only 1/16."""
+
 SmallClasses = Literal["error", "skip", "shrink"]
 
 

@@ -131,7 +131,7 @@ def fit(
             ``"roc_auc"`` (the default), ``"average_precision"``, ``"macro_f1"``, ``"accuracy"``, ``"log_loss"``; of
             numbers: ``"r2"`` (the default), ``"rmse"``, ``"mae"``.
         class_weight: ``"balanced"`` gives each class the same weight in the loss, however few of its nodes train.
-        splits: The number of random splits to draw if the data has none, by default 5; or the splits themselves, as a
+        splits: The number of random splits to draw if the data has none, by default 6; or the splits themselves, as a
             list or by name: each a :class:`Split` (:func:`propreg.data.splits.official_splits`,
             :func:`propreg.random_split`), or (train, val) or (train, val, test) of masks or node numbers.
         test: ``"cv"`` tests on every labeled node once: ``splits`` folds (5), the next fold for validation, the others

@@ -11,7 +11,7 @@ from torch import Tensor
 from propreg import _errors
 from propreg.data.errors import DataError
 from propreg.data.graph import MASKS, PARTS, Graph, Split
-from propreg.data.splits import check_split, random_split, ranks
+from propreg.data.splits import RANDOM_SPLITS, check_split, random_split, ranks
 from propreg.fitting.inputs import whole
 from propreg.fitting.targets import random_shares
 
@@ -33,7 +33,7 @@ def named_splits(
 
     Args:
         graph: The graph.
-        splits: Splits, or the number of random ones; None is the data's own, else five random ones.
+        splits: Splits, or the number of random ones; None is the data's own, else six random ones.
         train: Training nodes per class of random splits, by default 20.
         val: Validation nodes per class, by default 30.
         masks: The data's own splits, if it has several.
@@ -47,7 +47,7 @@ def named_splits(
     if test is not None:
         _errors.one_of("test", test, ("cv",), " or None")
         return _cross_validation(graph, asked)
-    splits = 5 if splits is None else splits
+    splits = RANDOM_SPLITS if splits is None else splits
     if isinstance(splits, Split):
         raise TypeError("splits must be a number or a list of splits, got one Split: pass splits=[split].")
     if isinstance(splits, bool | str) or not isinstance(splits, int | np.integer | Mapping | Sequence):

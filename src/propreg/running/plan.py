@@ -15,7 +15,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import Graph, Split
 from propreg.data.own.load import read_graph
 from propreg.data.scaling import Scale, Scaling
-from propreg.data.splits import official_splits, random_split
+from propreg.data.splits import RANDOM_SPLITS, official_splits, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model
@@ -178,7 +178,7 @@ def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, spl
     if isinstance(entry, MoleculeSet):
         raise DataError(f"{entry.name} holds many graphs, and propreg run takes one: choose a node dataset like cora.")
     quick = not entry.file
-    count = (NUM_SPLITS if quick else 5) if splits is None else splits
+    count = (NUM_SPLITS if quick else RANDOM_SPLITS) if splits is None else splits
     if not 1 <= count <= NUM_SPLITS:
         raise DataError(f"{entry.name} has {NUM_SPLITS} official splits, got --splits {count}.")
     # Split 0, so that CiteSeer has the labels that the official splits were drawn with.
@@ -234,7 +234,7 @@ def load_own(
         )
     drawn = {
         f"random-{seed}": random_split(graph.y, train, val, seed, small_classes="shrink")
-        for seed in range(5 if splits is None else splits)
+        for seed in range(RANDOM_SPLITS if splits is None else splits)
     }
     if not all(part.any() for split in drawn.values() for part in (split.train, split.val, split.test)):
         raise DataError(

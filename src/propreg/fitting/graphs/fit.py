@@ -81,7 +81,7 @@ def fit_graphs(
             integer ``y`` for a class, a row of 0, 1 and NaN for questions, and all else for numbers.
         preset: The paper form or the official-code form (``"reference"``) of P-reg; the latter propagates with learned
             parameters and takes three passes a step.
-        splits: The number of random splits (80 % training, 10 % validation, 10 % test), by default 5; or the splits
+        splits: The number of random splits (80 % training, 10 % validation, 10 % test), by default 6; or the splits
             themselves, each a mapping of ``"train"``, ``"val"`` and ``"test"`` to graph numbers.
         groups: The group of each graph: random splits keep graphs of one group together.
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from propreg.data.benchmarks.molecules import PARTS
 from propreg.data.errors import DataError
 from propreg.data.graph_list import GraphList, Parts
+from propreg.data.splits import RANDOM_SPLITS
 
 Given = Mapping[str, Any]
 SHARES = 0.8, 0.9  # of the graphs: where the training part ends, and the validation part
@@ -22,13 +23,13 @@ def named_splits(
 
     Args:
         graphs: With their kind; a dataset's own split is used if there is one and nothing is asked for.
-        splits: Splits, or the number of random ones, by default 5.
+        splits: Splits, or the number of random ones, by default 6.
         groups: Of each graph: graphs of one group stay together in random splits.
     """
     if splits is None and groups is None and graphs.split:
         return {"own": _checked(graphs, graphs.split, "the data's own split")}
     if splits is None or isinstance(splits, int | np.integer):
-        count = 5 if splits is None else splits
+        count = RANDOM_SPLITS if splits is None else splits
         if isinstance(count, bool) or count < 1:
             raise ValueError(f"splits must be at least 1, got {count!r}.")
         of = _groups(graphs, groups)
