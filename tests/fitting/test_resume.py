@@ -106,9 +106,9 @@ OTHERS: dict[str, Any] = {
 """Another value of each argument of ``fit`` that changes a training."""
 ALIKE = {
     "mu", "seeds", "models", "regularizer", "test", "train_per_class", "val_per_class", "device", "progress",
-    "on_error", "refit", "time_limit", "callbacks", "resume", "inputs",
+    "on_error", "refit", "time_limit", "callbacks", "resume", "inputs", "task",
 }  # fmt: skip
-"""Those that change which trainings there are, or what is done with them; and the one of modules, see below."""
+"""Those that change which trainings there are, or what is done with them; and those with a test of their own below."""
 
 
 def test_every_argument_of_fit_is_known_here() -> None:
@@ -146,6 +146,14 @@ def test_other_inputs_of_a_module_are_trained_anew(tmp_path: Path, trained: list
         inputs = None if names is None else ("x", "edge_index", names)
         fit(data, Weighted, inputs=inputs, resume=tmp_path, **QUICK)
     assert trained == [4, 4, 4, 0]
+
+
+def test_runs_of_another_task_are_trained_anew(tmp_path: Path, trained: list[int]) -> None:
+    data = DATA.clone()
+    data.y = torch.nn.functional.one_hot(DATA.y.clamp(min=0), 3).float()
+    for task in ("multilabel", "regression", "multilabel", "regression"):
+        fit(data, "gcn", task=task, resume=tmp_path, **QUICK)
+    assert trained == [4, 4, 0, 0]
 
 
 def test_a_damaged_file_is_trained_again(tmp_path: Path) -> None:
