@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from propreg.data.own.load import load_graph as load_graph
     from propreg.data.splits import random_split as random_split
     from propreg.fitting.checkpoint import load_model as load_model
+    from propreg.fitting.estimator import GraphClassifier as GraphClassifier
     from propreg.fitting.fit import fit as fit
     from propreg.fitting.graphs.fit import fit_graphs as fit_graphs
     from propreg.fitting.graphs.model import load_graph_model as load_graph_model
@@ -50,6 +51,7 @@ _HOME = {
     "DataError": "data.errors",
     "fit": "fitting.fit",
     "FitResult": "fitting.result",
+    "GraphClassifier": "fitting.estimator",
     "load_model": "fitting.checkpoint",
     "fit_graphs": "fitting.graphs.fit",
     "GraphFitResult": "fitting.graphs.result",

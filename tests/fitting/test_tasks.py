@@ -151,6 +151,7 @@ def test_every_score_of_a_task_is_a_number() -> None:
             "method='label_smoothing' is for classes, but",
         ),
         ({"model": "grand"}, ValueError, "model='grand' is for classes, but the task is multilabel"),
+        ({"model": "correct-smooth"}, ValueError, "model='correct-smooth' is for classes"),
         ({"class_weight": "balanced"}, ValueError, "class_weight is for classes"),
         ({"metric": "balanced_accuracy"}, ValueError, "metric must be one of 'roc_auc'"),
     ],

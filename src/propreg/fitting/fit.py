@@ -195,7 +195,7 @@ def fit(
     with ordinary_modes(on), random_state_kept(on):
         judged = {name: judgeable(split) for name, split in parts.items()}
         problem = Problem(scaled, judged, on, balanced=class_weight is not None)
-        network = _network(own, problem, inputs, method)
+        network = _network(own, spec, problem, inputs, method)
         if network is not None:
             batch = replicas_together(network, problem, term, len(replicas))
             options = replace(options, network=network, workers=1, batch=batch)
@@ -271,10 +271,16 @@ def _read(data: Any, task: Task) -> tuple[Graph, dict[str, Split] | None]:
     return replace(graph, extra=graph.extra or extra_of(data)), masks
 
 
-def _network(own: Factory | None, problem: Problem, inputs: Sequence[str] | None, method: str) -> OwnNetwork | None:
+def _network(
+    own: Factory | None, spec: Model, problem: Problem, inputs: Sequence[str] | None, method: str
+) -> OwnNetwork | None:
     if own is None:
         if inputs is not None:
             raise ValueError("inputs is for a model of your own: leave it out.")
+        if problem.values is not None and "labels" in problem.network(spec).weights():
+            raise ValueError(
+                f"model={spec.name!r} is for classes, but the task is {problem.graph.task}: choose another."
+            )
         return None
     network = OwnNetwork(own, problem, inputs=inputs)
     if network.inputs is not None and not network.inputs.takes("edge_weight"):

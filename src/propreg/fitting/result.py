@@ -1,5 +1,6 @@
 """What ``fit`` returns: the chosen strength, how it compares with the plain model, and the trained model."""
 
+import html
 import math
 import os
 from collections.abc import Mapping
@@ -15,10 +16,12 @@ from propreg.data.graph import Graph, Split, Task
 from propreg.data.scaling import Scaling
 from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.spec import Model, Result
+from propreg.fitting.by_class import confusion_of, report_of
 from propreg.fitting.comparison import Comparison
 from propreg.fitting.explain import Facts, reasons
 from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.predictions import Trained, predictions_csv
+from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
 from propreg.statistics import Runs
 
@@ -151,6 +154,29 @@ class FitResult(Comparison):
             raise ValueError(f"the table is of classes, but the task is {self.task}: call predict.")
         split = self.splits[self.best_run.replica.split]
         return predictions_csv(self.graph, self.predict_proba(), self.graph.class_names, split)
+
+    def confusion(self, mu: float | None = None) -> NDArray[np.int64]:
+        """How often each class is predicted as each other one [true, predicted], over the test nodes of all runs.
+
+        Args:
+            mu: The chosen strength (None), or 0 for the plain model.
+        """
+        mu = self.mu if mu is None else mu
+        if self.graph is None or mu not in self.predicted:
+            known = ", ".join(f"{each:g}" for each in self.predicted) or "none"
+            raise ValueError(f"there are no predictions of classes at mu = {mu!r}: those kept are {known}.")
+        splits = [judgeable(split) for split in self.splits.values()]
+        return confusion_of(self.graph.y, self.predicted[mu], splits, self.graph.num_classes)
+
+    def classification_report(self, mu: float | None = None) -> str:
+        """Precision, recall and F1 of each class over the test nodes of all runs, as text; see :meth:`confusion`."""
+        table = self.confusion(mu)
+        names = self.graph.class_names if self.graph is not None else ()
+        return report_of(table, names or [str(c) for c in range(len(table))])
+
+    def _repr_html_(self) -> str:
+        """The summary, for notebooks."""
+        return f"<pre>{html.escape(self.summary())}</pre>"
 
     def summary(self) -> str:
         """A few lines: plain, the best strength above 0, their difference, and the verdict.
