@@ -205,21 +205,22 @@ def with_losses(name: str, counts: Counts, losses: Losses, patience: int) -> int
     """The epoch that a rule with losses and a stop of its own reports, written out for one run."""
     best, lowest, kept, reported, counter = -1, np.inf, np.inf, 0, 0
     for epoch, ((val, _), loss) in enumerate(zip(counts, losses, strict=True), 1):
-        before = losses[max(epoch - 11, 0) : epoch - 1]
-        risen = len(before) == 10 and loss > sum(before) / 10
+        window = 1 if name == "last_on_rise" else 10
+        before = losses[max(epoch - 1 - window, 0) : epoch - 1]
+        risen = len(before) == window and loss > sum(before) / window
         counter += 1
         if name == "loss_or_accuracy":
             if loss <= lowest or val >= best:
                 counter = 0
                 if loss <= kept:
                     kept, reported = loss, epoch
-        elif name == "last_in_window" or loss < lowest:
+        elif name.startswith("last_") or loss < lowest:
             counter, reported = 0, epoch
         best, lowest = max(best, val), min(lowest, loss)
         if name in ("val_loss", "loss_or_accuracy"):
             if counter >= patience:
                 break
-        elif risen and epoch > (100 if name == "loss_window" else 10):
+        elif risen and epoch > (100 if name == "loss_window" else window):
             break
     return reported
 
@@ -253,7 +254,7 @@ def test_every_rule_reports_what_it_would_alone(batch: tuple[list[Counts], list[
             assert (found.epoch, found.val, found.test) == (expected, *seen[expected - 1]), name
 
 
-@pytest.mark.parametrize(("name", "epochs"), [("loss_window", 101), ("last_in_window", 11)])
+@pytest.mark.parametrize(("name", "epochs"), [("loss_window", 101), ("last_in_window", 11), ("last_on_rise", 2)])
 def test_windows_open_after_so_many_epochs(name: str, epochs: int) -> None:
     """Of a loss that rises all the time."""
     stopper = Stopper([RULES[name]], torch.tensor([0]), 200)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 RuleName = Literal[
     "official", "strict", "latest_best", "first_best", "lowest_val_loss", "last",
-    "val_loss", "loss_or_accuracy", "loss_window", "last_in_window",
+    "val_loss", "loss_or_accuracy", "loss_window", "last_in_window", "last_on_rise",
 ]  # fmt: skip
 
 
@@ -188,10 +188,11 @@ class Protocol:
             for ``patience`` epochs; the first best epoch is reported. ``"val_loss"`` does the same with the validation
             cross entropy; ``"loss_or_accuracy"`` goes on while either of the two is no worse, and reports the lowest
             loss of those epochs. ``"loss_window"`` and ``"last_in_window"`` stop once the loss exceeds its mean over
-            the ten epochs before, from epoch 101 or 11 on, and report the lowest loss or the last epoch. The others
-            train for ``max_epochs``: ``"latest_best"`` and ``"first_best"`` report the latest or first epoch with the
-            best validation accuracy, ``"lowest_val_loss"`` the first with the lowest validation cross entropy,
-            ``"last"`` the last one.
+            the ten epochs before, from epoch 101 or 11 on, and report the lowest loss or the last epoch;
+            ``"last_on_rise"`` stops at the first epoch whose loss is above the one before. The others train for
+            ``max_epochs``: ``"latest_best"`` and ``"first_best"`` report the latest or first epoch with the best
+            validation accuracy, ``"lowest_val_loss"`` the first with the lowest validation cross entropy, ``"last"``
+            the last one.
         max_epochs: Stop after so many epochs.
         weight_decay_scope: Decay ``"all"`` parameters, or those of the ``"first"`` layer.
     """

@@ -3,6 +3,7 @@
 from propreg.engine.models.architecture import Architecture
 from propreg.methods.gmnn import GMNN
 from propreg.methods.grand import GRAND
+from propreg.methods.graphat import GRAPHAT, GRAPHVAT
 
-ENTRIES: tuple[Architecture, ...] = (GRAND, GMNN)
+ENTRIES: tuple[Architecture, ...] = (GRAND, GMNN, GRAPHAT, GRAPHVAT)
 """All of them; :data:`propreg.engine.models.MODELS` takes them in on first use."""

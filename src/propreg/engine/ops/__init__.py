@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from propreg.engine.ops.activation import bias_relu as bias_relu
     from propreg.engine.ops.activation import propagate as propagate
     from propreg.engine.ops.activation import propagate_relu as propagate_relu
+    from propreg.engine.ops.adversarial import Perturbed as Perturbed
+    from propreg.engine.ops.adversarial import divergence as divergence
+    from propreg.engine.ops.adversarial import divergence_to_neighbors as divergence_to_neighbors
     from propreg.engine.ops.attention import attend as attend
     from propreg.engine.ops.diffusion import EPSILON as EPSILON
     from propreg.engine.ops.diffusion import batch_norm as batch_norm
@@ -32,12 +35,21 @@ if TYPE_CHECKING:
     from propreg.engine.ops.loss import preg as preg
     from propreg.engine.ops.loss import preg_and_cross_entropy as preg_and_cross_entropy
     from propreg.engine.ops.loss import soft_cross_entropy as soft_cross_entropy
+    from propreg.engine.ops.noise import Neighbors as Neighbors
+    from propreg.engine.ops.noise import normals as normals
+    from propreg.engine.ops.noise import uniforms as uniforms
     from propreg.engine.ops.shared import Sharing as Sharing
     from propreg.engine.ops.sparse import Matrix as Matrix
     from propreg.engine.ops.sparse import Pattern as Pattern
     from propreg.engine.ops.sparse import ReplicaMatrix as ReplicaMatrix
 
 _HOME = {
+    "divergence": "adversarial",
+    "divergence_to_neighbors": "adversarial",
+    "Neighbors": "noise",
+    "normals": "noise",
+    "Perturbed": "adversarial",
+    "uniforms": "noise",
     "attend": "attention",
     "batch_norm": "diffusion",
     "bias_relu": "activation",

@@ -94,14 +94,7 @@ class Masks:
 
     def kept(self, size: int, dtype: torch.dtype) -> Tensor:
         """1 for each of ``size`` elements that is kept, else 0. [R, size]."""
-        x = _words(size, self.keys.device) * self.keys[:, :1]
-        x += self.keys[:, 1:]
-        scratch = torch.empty_like(x)
-        for shift, low, multiplier in ROUNDS:
-            torch.bitwise_right_shift(x, shift, out=scratch)  # arithmetic: the copies of the sign are masked out
-            x.bitwise_xor_(scratch.bitwise_and_(low))
-            if multiplier:
-                x.mul_(multiplier)
+        x = hashed((size + 1) // 2, self.keys)
         kept = torch.empty(len(x), size, dtype=dtype, device=x.device)
         return torch.ge(
             x.view(torch.int16)[:, :size], self.least.unsqueeze(-1), out=kept
@@ -112,9 +105,22 @@ class Masks:
         return self.kept(size, dtype).mul_(self.scale.to(dtype).unsqueeze(-1))
 
 
+def hashed(count: int, keys: Tensor) -> Tensor:
+    """So many random words for each of the keys int32 [R, 2]. int32 [R, count]."""
+    x = _words(count, keys.device) * keys[:, :1]
+    x += keys[:, 1:]
+    scratch = torch.empty_like(x)
+    for shift, low, multiplier in ROUNDS:
+        torch.bitwise_right_shift(x, shift, out=scratch)  # arithmetic: the copies of the sign are masked out
+        x.bitwise_xor_(scratch.bitwise_and_(low))
+        if multiplier:
+            x.mul_(multiplier)
+    return x
+
+
 @functools.cache  # a recorded CUDA graph holds on to what it read: nothing may be let go of
-def _words(size: int, device: torch.device) -> Tensor:
-    return torch.arange((size + 1) // 2, dtype=torch.int32, device=device)
+def _words(count: int, device: torch.device) -> Tensor:
+    return torch.arange(count, dtype=torch.int32, device=device)
 
 
 def dropped_linear(h: Tensor, w: Tensor, masks: Masks | None, *, rectified: bool = False) -> Tensor:

@@ -82,9 +82,16 @@ LAST_IN_WINDOW = Rule(
     stops=lambda watch: (watch.at > 10) & _above_recent_mean(watch),
     losses=11,
 )
+# GraphVAT's on CiteSeer: the same with a window of one epoch.
+LAST_ON_RISE = Rule(
+    "last_on_rise",
+    lambda watch: torch.ones_like(watch.stopped),
+    stops=lambda watch: (watch.at > 1) & _above_recent_mean(watch),
+    losses=2,
+)
 
 _ALL = (OFFICIAL, STRICT, LATEST_BEST, FIRST_BEST, LOWEST_VAL_LOSS, LAST)
-RULES = {rule.name: rule for rule in (*_ALL, VAL_LOSS, LOSS_OR_ACCURACY, LOSS_WINDOW, LAST_IN_WINDOW)}
+RULES = {rule.name: rule for rule in (*_ALL, VAL_LOSS, LOSS_OR_ACCURACY, LOSS_WINDOW, LAST_IN_WINDOW, LAST_ON_RISE)}
 
 
 class Watch:
