@@ -1,5 +1,8 @@
 """The graph that PReg keeps: used when the very same one comes again, and never when anything about it changed."""
 
+import copy
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -8,6 +11,7 @@ import torch
 from torch import Tensor
 
 from propreg import PReg, Propagation, preg
+from propreg._preg import KEPT
 from samples import ODD, compressed, edge_index_of_pyg, gaussian, layouts
 from strategies import Graph
 
@@ -58,12 +62,69 @@ def test_it_is_made_once_across_no_grad_and_inference_mode(made: list[Propagatio
     assert len(made) == 1
 
 
-def test_only_the_last_graph_is_kept(made: list[Propagation]) -> None:
+def test_graphs_may_alternate_and_only_the_last_four_are_kept(made: list[Propagation]) -> None:
     module = PReg()
-    other = ODD.edge_index.flip(0)
-    for edge_index in (ODD.edge_index, other, ODD.edge_index):
+    graphs = [ODD.edge_index.roll(i, 1) for i in range(KEPT + 1)]
+    for edge_index in (*graphs[:2], *graphs[:2]):
         check(module, edge_index)
-    assert len(made) == 3 + 3  # three by the module, three by the function it is compared with
+    assert len(made) == 2 + 4  # two by the module, four by the function it is compared with
+    for edge_index in graphs:
+        module(Z, edge_index)
+    made.clear()
+    module(Z, graphs[-1])
+    assert made == []
+    module(Z, graphs[0])
+    assert len(made) == 1
+
+
+def test_it_lets_go_of_its_graphs_on_request(made: list[Propagation]) -> None:
+    module, edge_index = PReg(), ODD.edge_index.clone()
+    module(Z, edge_index)
+    held = weakref.ref(made.pop())
+    assert held() is not None
+    module.forget()
+    gc.collect()
+    assert held() is None
+    module(Z, edge_index)
+    assert len(made) == 1
+
+
+class Scaled(torch.nn.Module):
+    """A divergence with a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.tensor(2.0, dtype=torch.float64))
+
+    def forward(self, z: Tensor, propagated: Tensor) -> Tensor:
+        return self.scale * (z - propagated).square().sum(-1)
+
+
+def test_a_divergence_that_is_a_module_is_a_part_of_it() -> None:
+    module = PReg(phi=Scaled())
+    assert [name for name, _ in module.named_parameters()] == ["phi_module.scale"]
+    module(Z, ODD.edge_index).backward()
+    assert module.phi.scale.grad is not None
+    saved = {name: 3 * value for name, value in module.state_dict().items()}
+    module.load_state_dict(saved)
+    assert module.phi.scale.item() == 6.0
+    other = copy.deepcopy(module)
+    assert other.phi is other.phi_module
+    assert other.phi is not module.phi
+    assert other.float().phi.scale.dtype == torch.float32
+    module.phi = "kl"
+    assert list(module.parameters()) == []
+
+
+def test_options_are_attributes_that_can_be_set() -> None:
+    module = PReg(norm="sym", threshold=0.1)
+    assert (module.phi, module.norm, module.threshold, module.detach) == ("cross_entropy", "sym", 0.1, None)
+    module.phi, module.norm, module.threshold = "squared_error", "rw", None
+    assert torch.equal(module(Z, ODD.edge_index), preg(Z, ODD.edge_index, phi="squared_error"))
+    with pytest.raises(ValueError, match="phi must be one of"):
+        module.phi = "nonesuch"
+    with pytest.raises(AttributeError):
+        _ = module.nonesuch
 
 
 def _scale(values: Tensor) -> None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from propreg._schedules import constant as constant
     from propreg._schedules import cosine_warmup as cosine_warmup
     from propreg._schedules import linear_warmup as linear_warmup
+    from propreg._smoothness import dirichlet_energy as dirichlet_energy
+    from propreg._smoothness import mean_average_distance as mean_average_distance
+    from propreg._term import Term as Term
     from propreg.data.benchmarks.load import load_dataset as load_dataset
     from propreg.data.errors import DataError as DataError
     from propreg.data.own.load import load_graph as load_graph
@@ -44,6 +47,9 @@ _HOME = {
     "linear_warmup": "_schedules",
     "cosine_warmup": "_schedules",
     "intra_class_distance": "_distance",
+    "dirichlet_energy": "_smoothness",
+    "mean_average_distance": "_smoothness",
+    "Term": "_term",
     "check_regularizer": "_checks",
     "load_dataset": "data.benchmarks.load",
     "load_graph": "data.own.load",

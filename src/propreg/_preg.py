@@ -1,6 +1,7 @@
 """P-reg as a function and as a module."""
 
 import weakref
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -15,6 +16,11 @@ PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"phi": "cross_entropy", "norm": "rw", "add_self_loops": False, "detach": None},
     "reference": {"phi": "cross_entropy", "norm": "sym", "add_self_loops": True, "detach": None},
 }
+
+
+OPTIONS = frozenset(each.name for each in fields(Options))
+KEPT = 4
+"""Graphs that a module keeps."""
 
 
 def preg(
@@ -86,13 +92,15 @@ def preg(
 
 
 class PReg(nn.Module):
-    r"""The propagation regularizer as a module: :func:`preg` with its options fixed, keeping the last graph.
+    r"""The propagation regularizer as a module: :func:`preg` with its options fixed, keeping the last few graphs.
 
     The normalized adjacency is computed on the first call and reused as long as the same ``edge_index`` and
-    ``edge_weight`` objects are passed unchanged; with edge weights that require a gradient nothing is cached. The cache
-    is not part of ``state_dict``, pickles or copies. A change that torch does not count (through ``.data[...]``,
-    NumPy's view of the memory, or the components of a sparse tensor) is not detected: pass a new tensor, or use
-    :func:`preg`.
+    ``edge_weight`` objects are passed unchanged; with edge weights that require a gradient nothing is cached. The last
+    four graphs are kept, so that training and validation graphs may alternate; :meth:`forget` lets go of them. Options
+    can be read, and set again, as attributes: ``regularizer.phi = "kl"``. A ``phi`` that is a module is a submodule:
+    its parameters are trained, moved and saved with this one's. The cache is not part of ``state_dict``, pickles or
+    copies. A change that torch does not count (through ``.data[...]``, NumPy's view of the memory, or the components of
+    a sparse tensor) is not detected: pass a new tensor, or use :func:`preg`.
 
     Args:
         phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.
@@ -120,8 +128,8 @@ class PReg(nn.Module):
         validate: bool | None = None,
     ) -> None:
         super().__init__()
-        self.options = Options(phi, norm, add_self_loops, detach, threshold, reduction, validate)
-        self._cached: _Cached | None = None
+        self._cached: list[_Cached] = []
+        self._set(Options(phi, norm, add_self_loops, detach, threshold, reduction, validate))
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> "PReg":
@@ -150,6 +158,29 @@ class PReg(nn.Module):
         _errors.logits("z", z)
         return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
 
+    def forget(self) -> None:
+        """Let go of the graphs that are kept."""
+        self._cached = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name in OPTIONS and "options" in self.__dict__:
+            return getattr(self.options, name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in OPTIONS:
+            self._set(replace(self.options, **{name: value}))
+        else:
+            super().__setattr__(name, value)
+
+    def _set(self, options: Options) -> None:
+        if isinstance(options.phi, nn.Module):
+            self.phi_module = options.phi
+        elif "phi_module" in self._modules:
+            del self.phi_module
+        self.options = options
+        self.forget()
+
     def extra_repr(self) -> str:
         o = self.options
         shown: dict[str, object] = {"phi": o.phi, "norm": o.norm, "add_self_loops": o.add_self_loops}
@@ -162,8 +193,9 @@ class PReg(nn.Module):
     def _propagation(self, edge_index: Tensor | Propagation, edge_weight: Tensor | None, num_nodes: int) -> Propagation:
         o = self.options
         keep = _errors.plain() and not isinstance(edge_index, Propagation)
-        if keep and self._cached is not None and self._cached.matches(edge_index, edge_weight, num_nodes):
-            return self._cached.propagation
+        for cached in self._cached if keep else ():
+            if cached.matches(edge_index, edge_weight, num_nodes):
+                return cached.propagation
         made = resolve(
             edge_index,
             edge_weight,
@@ -173,15 +205,15 @@ class PReg(nn.Module):
             validate=o.validate,
         )
         if keep and _errors.lasting() and not made.differentiable:
-            self._cached = _Cached(made, edge_index, edge_weight)
+            self._cached = [_Cached(made, edge_index, edge_weight), *self._cached[: KEPT - 1]]
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached": None}  # both deepcopy and pickle call this
+        return {**self.__dict__, "_cached": []}  # both deepcopy and pickle call this
 
 
 class _Cached:
-    """The last graph, and the check that a graph is still the same: same objects, same version."""
+    """A graph, and the check that a graph is still the same: same objects, same version."""
 
     def __init__(self, propagation: Propagation, *tensors: Any) -> None:
         self.propagation = propagation
