@@ -148,12 +148,16 @@ def test_other_inputs_of_a_module_are_trained_anew(tmp_path: Path, trained: list
     assert trained == [4, 4, 4, 0]
 
 
-def test_runs_of_another_task_are_trained_anew(tmp_path: Path, trained: list[int]) -> None:
-    data = DATA.clone()
-    data.y = torch.nn.functional.one_hot(DATA.y.clamp(min=0), 3).float()
-    for task in ("multilabel", "regression", "multilabel", "regression"):
+def test_another_task_and_other_targets_are_trained_anew(tmp_path: Path, trained: list[int]) -> None:
+    y = torch.stack([DATA.y == 0, DATA.y > 0], 1).float()
+    flipped = y.clone()
+    flipped[7] = 1 - flipped[7]
+    tasks: list[tuple[torch.Tensor, Any]] = [(y, "multilabel"), (flipped, "multilabel"), (y, "regression")]
+    for values, task in [*tasks, tasks[0]]:
+        data = DATA.clone()
+        data.y = values
         fit(data, "gcn", task=task, resume=tmp_path, **QUICK)
-    assert trained == [4, 4, 0, 0]
+    assert trained == [4, 4, 4, 0]
 
 
 def test_a_damaged_file_is_trained_again(tmp_path: Path) -> None:

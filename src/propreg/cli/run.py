@@ -87,7 +87,9 @@ def run(
     ] = None,
     seeds: Annotated[
         int | None,
-        typer.Option(min=1, help="Trainings per split and strength; default 1 for digits, else 3 (10 for one split)."),
+        typer.Option(
+            min=1, max=10_000, help="Trainings per split and strength; default 1 for digits, else 3 (10 for one split)."
+        ),
     ] = None,
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Most epochs of a training; default 100 for digits, else 1000.")

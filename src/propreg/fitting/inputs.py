@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 UNDIRECTED = "pass torch_geometric.transforms.ToUndirected()(data)"
 
+MOST = 2**31 - 1
+"""Epochs, seeds and nodes: what every counter on every device holds."""
 LARGEST_FEATURE = 20.0
 """Features beyond it make training with the usual learning rates slow or unstable."""
 
@@ -276,6 +278,8 @@ def whole(name: str, value: Any, least: int, fix: str = "") -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}{fix}.")
+    if value > MOST:
+        raise ValueError(f"{name} must be at most {MOST:,}, got {value!r}.")
     return int(value)
 
 

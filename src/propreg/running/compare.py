@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from propreg import __version__
 from propreg.data.graph import Graph
 from propreg.devices import device_title
-from propreg.engine.models import MODELS
-from propreg.engine.spec import Model
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.fit import fit
 from propreg.fitting.leaderboard import Leaderboard, both_directions
@@ -122,7 +120,7 @@ def _fit(
 ) -> FitResult:
     return fit(
         graph,
-        Model.of(plan.model, **{**MODELS[plan.model].defaults, **plan.architecture}),
+        plan.spec,
         mu,
         method=plan.method,
         preset=plan.preset,

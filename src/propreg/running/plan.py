@@ -74,6 +74,11 @@ class Plan:
     architecture: Mapping[str, int] = field(default_factory=dict)
 
     @property
+    def spec(self) -> Model:
+        """The settings of the model."""
+        return Model.of(self.model, **{**MODELS[self.model].defaults, **self.architecture})
+
+    @property
     def runs(self) -> int:
         """The number of trainings."""
         return len(self.mus) * len(self.source.splits) * self.seeds
@@ -117,7 +122,7 @@ def make_plan(
     trained: dict[str, Any] = {**asdict(chosen), **own, **look, **_given(given)}
     settings = _given(architecture or {})
     check_settings(Model.of(model, **settings))
-    return Plan(
+    plan = Plan(
         source,
         model,
         method,
@@ -134,6 +139,23 @@ def make_plan(
         dropout,
         settings,
     )
+    _check(plan)
+    return plan
+
+
+def _check(plan: Plan) -> None:
+    """Raise what the training would raise of settings: a wrong option is known before anything is made."""
+    from propreg.engine.validate import check
+    from propreg.fitting.inputs import number, training
+    from propreg.fitting.splits import judgeable
+
+    spec = plan.spec
+    rate = spec.architecture.dropout if plan.dropout is None else number("dropout", plan.dropout)
+    names = ("lr", "weight_decay", "patience", "max_epochs")
+    like, protocol = training(spec, {name: getattr(plan, name) for name in names}, rate)
+    splits = {name: judgeable(split) for name, split in plan.source.splits.items()}
+    replicas = [replace(like, split=name, strength=mu) for name in splits for mu in plan.mus]
+    check(spec, REGULARIZERS[plan.method].preset(plan.preset), replicas, protocol, splits, plan.source.graph.y)
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:
