@@ -108,8 +108,6 @@ WEIGHTS: dict[str, tuple[Call, type[Exception], list[str]]] = {
 
 MASKS: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "a list": (lambda: preg(Z, E, mask=[0, 1]), TypeError, ["mask must be a bool or int64 tensor", "list"]),  # type: ignore[arg-type]
-    "no node": (lambda: preg(Z, E, mask=torch.zeros(4).bool()), ValueError, ["mask selects no node", "leave the term"]),
-    "no number": (lambda: preg(Z, E, mask=E[0, :0]), ValueError, ["mask selects no node", "leave the term out"]),
     "wrong length": (lambda: preg(Z, E, mask=torch.ones(3).bool()), ValueError, ["mask", "(4,)", "(3,)"]),
     "two dimensions": (lambda: preg(Z, E, mask=torch.ones(4, 1).bool()), ValueError, ["mask", "(4, 1)"]),
     "numbers in two dimensions": (lambda: preg(Z, E, mask=E), ValueError, ["mask", "one dimension", "(2, 6)"]),

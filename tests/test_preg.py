@@ -247,3 +247,16 @@ def test_logits_in_any_memory_order() -> None:
     torch.testing.assert_close(on(ODD, z), on(ODD, z.contiguous()))
     spread = gaussian(1, 3).expand(6, 3)
     torch.testing.assert_close(on(ODD, spread), on(ODD, spread.contiguous()))
+
+
+@pytest.mark.parametrize("nobody", [torch.zeros(6, dtype=torch.bool), torch.empty(0, dtype=torch.int64)])
+@pytest.mark.parametrize("phi", PHIS)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_a_mask_of_nobody_is_zero_with_a_gradient(nobody: Tensor, phi: Any, reduction: Any) -> None:
+    """A mini-batch may hold none of the nodes that count: it must neither stop the training nor poison it."""
+    z = gaussian(6, 3).requires_grad_()
+    value = preg(z, ODD.edge_index, phi=phi, mask=nobody, reduction=reduction).sum()
+    value.backward()  # type: ignore[no-untyped-call]
+    assert value.item() == 0.0
+    assert z.grad is not None
+    assert (z.grad == 0).all()

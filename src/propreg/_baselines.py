@@ -101,7 +101,7 @@ def confidence_penalty(
 
     Args:
         z: Logits, one row per node.
-        mask: Only these nodes count: bool [N] or unique int64 node numbers.
+        mask: Only these nodes count: bool [N] or unique int64 node numbers. If there are none, it is 0.
         reduction: ``"mean"`` per counted node, ``"sum"`` or ``"none"``.
         variant: ``"official"`` has the official code's sign, :math:`+H`, which does the opposite.
         validate: As for :func:`propreg.preg`.

@@ -61,7 +61,8 @@ def preg(
         add_self_loops: Give each node without a loop one of weight 1, as the official code does.
         source: The logits that are propagated where they are not ``z`` itself: a second pass with other dropout.
         detach: Stop the gradient through Z (``"self"``) or through ÂZ (``"neighbors"``).
-        mask: Only these nodes count: bool [N] or unique int64 node numbers.
+        mask: Only these nodes count: bool [N] or unique int64 node numbers. If there are none, as in some mini-batches,
+            the term is 0 and so is its gradient.
         threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
         reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
         validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)

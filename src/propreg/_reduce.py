@@ -18,29 +18,25 @@ def selected(mask: Tensor | None, z: Tensor, validate: bool | None) -> Tensor | 
     if mask.dtype == torch.bool:
         if mask.shape != (nodes,):
             raise ValueError(f"mask must have one entry per row of z, shape ({nodes},), got {tuple(mask.shape)}.")
-        if checked and not bool(mask.any()):
-            raise ValueError("mask selects no node: the mean over nothing is not defined; leave the term out instead.")
         return mask
     if mask.dtype != torch.int64:
         raise TypeError(f"mask must be bool or int64, but its dtype is {mask.dtype}.")
     if mask.dim() != 1:
         raise ValueError(f"mask of node numbers must have one dimension, but its shape is {tuple(mask.shape)}.")
-    if mask.shape[0] == 0:
-        raise ValueError("mask selects no node: the mean over nothing is not defined; leave the term out instead.")
-    if checked:
+    if checked and mask.shape[0]:
         _check_numbers(mask, nodes)
     return torch.zeros(nodes, dtype=torch.bool, device=z.device).index_fill(0, mask, True)
 
 
 def reduced(value: Tensor, mask: Tensor | None, reduction: str) -> Tensor:
-    """The mean per counted node, the sum, or the values with 0 where a node does not count."""
+    """The mean per counted node, the sum, or the values with 0 where a node does not count; 0 if none does."""
     if mask is not None:
         value = torch.where(mask, value, torch.zeros_like(value))
     if reduction == "none":
         return value
     if reduction == "sum":
         return value.sum()
-    return value.mean() if mask is None else value.sum() / mask.sum()
+    return value.mean() if mask is None else value.sum() / mask.sum().clamp(min=1)
 
 
 def _check_numbers(mask: Tensor, nodes: int) -> None:
