@@ -43,14 +43,17 @@ def normalize(
     if training:
         rows = torch.arange(h.shape[2], device=h.device) < count.unsqueeze(1)
         number = count.to(h.dtype).view(-1, 1, 1, 1)
-        weight = rows.to(h.dtype)[:, None, :, None] / number
-        own_mean = (h * weight).sum(2, keepdim=True)
-        own_variance = ((h - own_mean).square() * weight).sum(2, keepdim=True)
+        weight = rows.to(h.dtype)[:, None, None, :] / number  # products with it are sums over rows, in one pass
+        own_mean = weight @ h
+        centered = h - own_mean
+        own_variance = weight @ centered.square()
         with torch.no_grad():
             mean.lerp_(own_mean, MOMENTUM)
             variance.lerp_(own_variance * (number / (number - 1)), MOMENTUM)
-        mean, variance = own_mean, own_variance
-    out = (h - mean) * (variance + EPSILON).rsqrt() * scale + shift
+        variance = own_variance
+    else:
+        centered = h - mean
+    out = torch.addcmul(shift, centered, (variance + EPSILON).rsqrt() * scale)
     out = out.relu() if relu else out
     if masks is not None:
         factors = masks.factors(h.shape[2] * h.shape[3], h.dtype)

@@ -326,9 +326,11 @@ class _Steps:
 
     def orders(self, epoch: int) -> list[tuple[Tensor, tuple[int, int]]]:
         """The mini-batches of an epoch: molecules [S, B], −1 where there are fewer, and the padded sizes."""
-        found = []
-        for molecules, (atoms, _) in zip(self._cut(epoch), self._sizes(epoch), strict=True):
-            size = next(level for level in self.levels if atoms <= level[0])
+        found, recorded = [], self.task.device.type == "cuda"
+        for molecules, (atoms, bonds) in zip(self._cut(epoch), self._sizes(epoch), strict=True):
+            size = (int(atoms), max(int(bonds), 1))
+            if recorded:  # a program for each of a few sizes; a CPU would only spend time on the padding
+                size = next(level for level in self.levels if atoms <= level[0])
             found.append((torch.from_numpy(molecules).to(self.task.device), size))
         return found
 
