@@ -244,6 +244,8 @@ def _read(path: str | os.PathLike[str]) -> Saved:
     tensors, texts = read_safetensors(path)
     if not all(name in texts for name in _TEXTS):
         raise _no_model(where)
+    if texts["format"].startswith("propreg-graphs-"):
+        raise DataError(f"{where}: is a model of whole graphs: read it with propreg.load_graph_model.")
     form = _known_format(texts["format"], where)
     if texts["sha256"] != content_digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
         raise _wrong_digest(where)

@@ -73,6 +73,20 @@ def test_damage_is_named(tmp_path: Path) -> None:
             propreg.load_graph_model(path)
 
 
+def test_a_model_of_graphs_is_no_model_of_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    propreg.fit_graphs(listed(), **SMALL).save(path)
+    with pytest.raises(DataError, match=r"is a model of whole graphs: read it with propreg\.load_graph_model"):
+        propreg.load_model(path)
+
+
+def test_many_graphs_are_predicted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = propreg.fit_graphs(listed(), **SMALL)
+    whole = result.predict()
+    monkeypatch.setattr("propreg.fitting.graphs.model.TOGETHER", 7)
+    np.testing.assert_allclose(result.predict(), whole, rtol=1e-4)
+
+
 def test_torchs_random_state_is_left_as_it_was() -> None:
     before = torch.get_rng_state()
     propreg.fit_graphs(listed(), **SMALL)

@@ -32,6 +32,7 @@ from propreg.molecules.train import evaluated, outputs_of
 
 FORMAT = "propreg-graphs-1"
 _MAX_SIZE = 2**20
+TOGETHER = 2048  # graphs whose mini-batches are laid out at a time
 _TEXTS = ("format", "settings", "sha256")
 
 
@@ -84,7 +85,10 @@ class GraphModel:
         with ordinary_modes(device):
             packed = Packed.of(data, device, torch.float32)
             p = {name: t.unsqueeze(0) for name, t in self.weights.items()}
-            out = outputs_of(MoleculeNetwork(self.architecture), p, p, evaluated(packed, np.arange(len(data))))[0]
+            network = MoleculeNetwork(self.architecture)
+            starts = range(0, len(data), TOGETHER)
+            rows = [np.arange(start, min(start + TOGETHER, len(data))) for start in starts]
+            out = torch.cat([outputs_of(network, p, p, evaluated(packed, some))[0] for some in rows])
         if "units.mean" in self.weights:
             out = out * self.weights["units.deviation"] + self.weights["units.mean"]
         found: NDArray[np.float32] = out.cpu().numpy()
