@@ -9,6 +9,8 @@ from propreg.engine.models import MODELS
 SMALLER: dict[str, dict[str, Any]] = {
     "gat": {"hidden": 4, "heads": 2},
     "gcnii": {"layers": 5},
+    "o-bvat": {"ascents": 3},
+    "s-bvat": {"hops": 1, "sampled": 8},
     "gmnn": {"pretraining": 9, "m_step": 8},
 }
 """What else is smaller than an entry's default, beside its width of 8."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from propreg.engine.ops.adversarial import Perturbed as Perturbed
     from propreg.engine.ops.adversarial import divergence as divergence
     from propreg.engine.ops.adversarial import divergence_to_neighbors as divergence_to_neighbors
+    from propreg.engine.ops.apart import Apart as Apart
     from propreg.engine.ops.attention import attend as attend
     from propreg.engine.ops.diffusion import EPSILON as EPSILON
     from propreg.engine.ops.diffusion import batch_norm as batch_norm
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from propreg.engine.ops.loss import soft_cross_entropy as soft_cross_entropy
     from propreg.engine.ops.noise import Neighbors as Neighbors
     from propreg.engine.ops.noise import normals as normals
+    from propreg.engine.ops.noise import truncated_normals as truncated_normals
     from propreg.engine.ops.noise import uniforms as uniforms
     from propreg.engine.ops.shared import Sharing as Sharing
     from propreg.engine.ops.sparse import Matrix as Matrix
@@ -44,11 +46,13 @@ if TYPE_CHECKING:
     from propreg.engine.ops.sparse import ReplicaMatrix as ReplicaMatrix
 
 _HOME = {
+    "Apart": "apart",
     "divergence": "adversarial",
     "divergence_to_neighbors": "adversarial",
     "Neighbors": "noise",
     "normals": "noise",
     "Perturbed": "adversarial",
+    "truncated_normals": "noise",
     "uniforms": "noise",
     "attend": "attention",
     "batch_norm": "diffusion",

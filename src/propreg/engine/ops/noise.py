@@ -27,6 +27,12 @@ def normals(keys: Tensor, count: int, dtype: torch.dtype) -> Tensor:
     return torch.cat([radius * angle.cos(), radius * angle.sin()], 1)[:, :count]
 
 
+def truncated_normals(keys: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """Standard normal numbers between −2 and 2, as TensorFlow's. [R, count]."""
+    inside = math.erf(2**0.5)
+    return uniforms(keys, count).mul_(2).sub_(1).mul_(inside).erfinv_().mul_(2**0.5).to(dtype)
+
+
 class Neighbors:
     """The sources of the edges into each node; a node without any is its own neighbor.
 

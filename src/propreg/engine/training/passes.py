@@ -47,7 +47,7 @@ class Passes:
     def __init__(
         self, network: Network, state: State, begun: Tensor | None, count: int = 1, in_groups: bool = False
     ) -> None:
-        self.network, self.p, self.begun = network, state.tensors, begun
+        self.network, self.p, self.begun, self._state = network, state.tensors, begun, state
         self.draws = [DropoutMasks(state, number) for number in range(count)]
         at_once = 1 <= count <= _AT_ONCE
         self._at_once = network.finish_all(self.p, begun, self.draws, in_groups) if at_once else None
@@ -75,6 +75,10 @@ class Passes:
     def each(self) -> tuple[Tensor, ...]:
         """The logits of every training pass, [R, N, C] each."""
         return tuple(self.trained(number) for number in range(len(self.draws)))
+
+    def another(self, number: int) -> DropoutMasks:
+        """The masks of a pass beyond those that regularizers read."""
+        return DropoutMasks(self._state, number)
 
     def some(self, *numbers: int) -> "SomePasses":
         """A few of the training passes."""
