@@ -368,3 +368,18 @@ def test_where_the_edges_mislead_the_run_says_so(graph: str) -> None:
     )
     assert "The edges mislead: the plain MLP, which sees none, does better than" in " ".join(done.stdout.split())
     assert "The edges mislead" in Path("propreg-run/index.html").read_text()
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_the_page_is_opened_on_request(graph: str, monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    done = run("--graph", graph, *QUICK, *["--open"] * wanted)
+    assert done.exit_code == 0, done.output
+    assert opened == [Path("propreg-run/index.html").resolve().as_uri()] * wanted
+
+
+def test_the_old_option_for_features_still_works(graph: str) -> None:
+    done = run("--graph", graph, *QUICK, "--normalize-features")
+    assert "--normalize-features is deprecated: use --scale rows." in done.stderr
+    assert json.loads(Path("propreg-run/run.json").read_text())["settings"]["scale"] == "rows"

@@ -67,7 +67,7 @@ def test_a_run_that_raises_is_a_failed_run_and_the_others_are_as_without_it() ->
     assert (result.predicted[0.0][:, 1] == -1).all()
     assert "2 of 4 runs (seed 1) raised an exception" in result.summary()
     assert "NaN" not in result.summary()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
 
 
 @pytest.mark.parametrize("factory", [RaisesAlways, NoMemory])

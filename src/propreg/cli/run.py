@@ -140,6 +140,7 @@ def run(
     normalize_features: Annotated[
         bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
 ) -> None:
     """Compare the plain model with a regularized one on a graph, and write a page with the results."""
@@ -175,7 +176,7 @@ def run(
         raise typer.BadParameter(str(error)) from error
     with StatusLine("loading PyTorch …"):  # takes seconds
         from propreg.running import text
-        from propreg.running.folder import claim, claim_again
+        from propreg.running.folder import PAGE, claim, claim_again
 
     source = (
         load_source(dataset or "digits", splits=splits)
@@ -223,14 +224,18 @@ def run(
     earlier = len(list(claimed.training.glob("*/*")))
     _say(text.kept(claimed.folder, earlier, resumed=resume))
     with terminated_like_interrupted():
-        finished = _train_and_write(plans, claimed, output, progress)
+        finished, folder = _train_and_write(plans, claimed, output, progress)
+    if open_ and folder is not None and (folder / PAGE).exists():
+        import webbrowser
+
+        webbrowser.open((folder / PAGE).resolve().as_uri())
     if not finished:
         _say(text.to_resume())
         raise typer.Exit(INTERRUPTED)
 
 
-def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool) -> bool:
-    """Write the folder and print the result; returns whether all trainings are finished."""
+def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool) -> "tuple[bool, Path | None]":
+    """Write the folder and print the result; returns whether all trainings are finished, and the folder."""
     from propreg.running import text
     from propreg.running.compare import compare_models
 
@@ -256,7 +261,7 @@ def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progre
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
             _say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
-    return comparison.result.finished
+    return comparison.result.finished, folder
 
 
 def _known(option: str, name: str, entries: Iterable[str]) -> str:
