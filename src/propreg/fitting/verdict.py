@@ -10,7 +10,6 @@ from propreg.engine.regularizers import REGULARIZERS
 from propreg.fitting.selection import Scores, choose, matched
 from propreg.statistics import SIGNIFICANCE, Difference, Runs, Summary, paired, smallest_p, summarize
 
-NOT_BY_TEST = "Do not choose by test accuracy: more validation nodes would show whether this is chance."
 NO_TEST = (
     "The data has no test nodes: the numbers are of the validation nodes, on which mu was chosen too, so they are "
     "optimistic."
@@ -147,7 +146,7 @@ def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of
             f"mu = {found.mu:g}, gives {gives}."
         )
         if found.units > 1 and apart.low > 0:
-            sentence += f" {NOT_BY_TEST}"
+            sentence += f" {not_by_test(result.judging)}"
         return "does not help" if no_gain else "not chosen", sentence
     if apart.verdict == "better":
         return "helps", f"{title} helps {here}: {gives}."
@@ -182,6 +181,11 @@ def best_above_zero(result: Compared) -> float | None:
         return result.mus[1 + choose(Scores(val, result.test[1:], failed))]
     except RuntimeError:
         return None
+
+
+def not_by_test(judging: Judging) -> str:
+    """The warning where validation chose the plain model and the test part would not have."""
+    return f"Do not choose by {judging.what}: more validation data would show whether this is chance."
 
 
 def signed(value: float) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from propreg.fitting.selection import matched
-from propreg.fitting.verdict import NOT_BY_TEST, Kind, best_above_zero
+from propreg.fitting.verdict import Kind, best_above_zero, not_by_test
 from propreg.names import method_title
 from propreg.report.run_record import RunRecord
 from propreg.report.text import number, strength
@@ -80,6 +80,6 @@ def explained(record: RunRecord, found: Numbers) -> str:
         return (
             "No strength did better than the plain model on validation, so the plain model was chosen. The best "
             f"strength above 0, μ = {strength(found.compared)}, gives {gain}."
-            f"{' ' + NOT_BY_TEST if found.units > 1 and apart.low > 0 else ''}"
+            f"{' ' + not_by_test(judging) if found.units > 1 and apart.low > 0 else ''}"
         )
     return f"With μ = {strength(found.compared)}, picked on validation: {gain}."

@@ -14,6 +14,7 @@ from propreg.data.formats.safetensors import read_safetensors, write_safetensors
 from propreg.fitting.checkpoint import content_digest
 
 pytest.importorskip("torch_geometric")
+WIDER = dict.fromkeys(("nodes.mean", "nodes.deviation"), np.ones(4, np.float32))
 SMALL: dict[str, Any] = {"hidden": 8, "layers": 2, "max_epochs": 2, "splits": 1, "seeds": 1, "mu": [0.3]}
 
 
@@ -65,6 +66,10 @@ def test_damage_is_named(tmp_path: Path) -> None:
     for settings, found, sentence in (
         ("{}", tensors, "its settings cannot be used"),
         (texts["settings"], {**tensors, "head.bias": np.full(1, np.nan, np.float32)}, "head.bias is missing or not"),
+        (texts["settings"], {**tensors, **WIDER}, "it scales 4 of 3 columns"),
+        (texts["settings"].replace('"layers": 2', '"layers": 99999999'), tensors, "its settings cannot be used"),
+        (texts["settings"].replace('"nodes": 3', '"nodes": "3"'), tensors, "its settings cannot be used"),
+        (texts["settings"].replace('"kind": "regression"', '"kind": "poetry"'), tensors, "its settings cannot be used"),
         (texts["settings"], {n: t for n, t in tensors.items() if n != "head.bias"}, "head.bias is missing or not"),
     ):
         about = {"format": texts["format"], "settings": settings}

@@ -173,6 +173,9 @@ def load_graph_model(path: str | os.PathLike[str]) -> GraphModel:
             from_parts(kind, tensors.get(f"{part}.mean"), tensors.get(f"{part}.deviation"))
             for part, kind in zip(("nodes", "edges"), raw["scale"], strict=True)
         )
+        for scaling, columns in ((nodes, encoders.nodes), (edges, encoders.edges)):
+            if scaling.mean is not None and len(scaling.mean) != columns:
+                raise ValueError(f"it scales {len(scaling.mean)} of {columns} columns")
         if raw["kind"] not in KINDS.values() or model.layers > len(tensors):
             raise ValueError("its kind or layers cannot be")
         parts = weights_of(model, raw["outputs"], encoders=encoders) | buffers_of(model)
