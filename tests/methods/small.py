@@ -11,6 +11,8 @@ SMALLER: dict[str, dict[str, Any]] = {
     "gcnii": {"layers": 5},
     "o-bvat": {"ascents": 3},
     "s-bvat": {"hops": 1, "sampled": 8},
+    "graphmix": {"predictions": 3, "ramp_start": 5, "ramp_end": 30},
+    "graphmix-clean": {"predictions": 3, "ramp_start": 5, "ramp_end": 30},
     "gmnn": {"pretraining": 9, "m_step": 8},
 }
 """What else is smaller than an entry's default, beside its width of 8."""

@@ -15,8 +15,9 @@ from propreg.engine.ops.rmsprop import RMSprop
 from propreg.engine.training.epoch import advance
 from propreg.engine.training.passes import Passes
 from propreg.engine.training.phases import Phase
-from propreg.methods.gmnn import GmnnModel, RegularizedOnAllNodes, binarized, drawn, phases
+from propreg.methods.gmnn import GmnnModel, RegularizedOnAllNodes, drawn, phases
 from propreg.methods.gmnn import target_cross_entropy as entropy
+from propreg.methods.networks import binarized
 from reference import Array
 
 SMALL = GmnnModel(hidden=5, pretraining=3, m_step=4, input_dropout=0.0)

@@ -5,6 +5,7 @@ from propreg.methods.bvat import O_BVAT, S_BVAT
 from propreg.methods.gmnn import GMNN
 from propreg.methods.grand import GRAND
 from propreg.methods.graphat import GRAPHAT, GRAPHVAT
+from propreg.methods.graphmix import GRAPHMIX, GRAPHMIX_CLEAN
 
-ENTRIES: tuple[Architecture, ...] = (GRAND, GMNN, GRAPHAT, GRAPHVAT, O_BVAT, S_BVAT)
+ENTRIES: tuple[Architecture, ...] = (GRAND, GMNN, GRAPHAT, GRAPHVAT, O_BVAT, S_BVAT, GRAPHMIX, GRAPHMIX_CLEAN)
 """All of them; :data:`propreg.engine.models.MODELS` takes them in on first use."""

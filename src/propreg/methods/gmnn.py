@@ -12,31 +12,28 @@ The numbers are those of q within the E-step. A regularizer goes on top of q's l
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from propreg.engine import ops
 from propreg.engine.models.architecture import (
-    ON_WEIGHTED_EDGES,
     Architecture,
     Layer,
     Recipe,
     Source,
     check_two_layers,
     count_activations,
-    transposed,
 )
 from propreg.engine.models.label_propagation import training_labels
-from propreg.engine.models.network import Draw, Network, Parameters, Start, Weight
+from propreg.engine.models.network import Draw, Network, Parameters, Weight
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import Objective, RegularizedLoss
+from propreg.methods.networks import FromFeatures, export_without_bias, two_layers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Features, Masks
     from propreg.engine.tasks.node import Problem
     from propreg.engine.training.passes import Passes
     from propreg.engine.training.phases import Phase
@@ -67,27 +64,6 @@ class GmnnModel(Model):
     binarize: bool = False
 
 
-class FromFeatures(Network):
-    """q: two layers without biases."""
-
-    def __init__(self, problem: Problem, model: GmnnModel) -> None:
-        self.spec, self.classes, self.adjacency = model, problem.num_classes, problem.adjacency("sym", True)
-        self.features = binarized(problem.features) if model.binarize else problem.features
-
-    def weights(self) -> dict[str, Weight]:
-        """Uniform within 1/√fan_out."""
-        return _two_layers("w", self.features.shape[1], self.spec.hidden, self.classes)
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
-
-    def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:  # noqa: ARG002
-        """Logits [R, N, C]."""
-        h = self.adjacency(self.first(p, draw("input") if self.spec.input_dropout > 0 else None)).relu()
-        return self.adjacency(ops.dropped_linear(h, p["w1"], draw("hidden1")))
-
-
 class FromClasses(Network):
     """p: as q, on the classes of the nodes, which its state holds."""
 
@@ -96,25 +72,12 @@ class FromClasses(Network):
 
     def weights(self) -> dict[str, Weight]:
         """Uniform within 1/√fan_out."""
-        return _two_layers("v", self.classes, self.spec.hidden, self.classes)
+        return two_layers("v", self.classes, self.spec.hidden, self.classes)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:  # noqa: ARG002
         """Logits [R, N, C]."""
         h = self.adjacency(ops.dropped_linear(p["targets"], p["v0"], draw("input0"))).relu()
         return self.adjacency(ops.dropped_linear(h, p["v1"], draw("hidden1")))
-
-
-def _two_layers(name: str, *widths: int) -> dict[str, Weight]:
-    sizes = enumerate(itertools.pairwise(widths))
-    return {f"{name}{i}": Weight(size, start=Start(spread=size[1] ** -0.5)) for i, size in sizes}
-
-
-def binarized(features: Features) -> Features:
-    """1 over the number of features in a row, where there is one that is not 0."""
-    pattern, values = features.matrix.pattern, features.matrix.values
-    there = (values != 0).to(values.dtype)
-    count = there.new_zeros(pattern.shape[0]).index_add_(0, pattern.row, there).clamp_min_(1.0)
-    return ops.Features(ops.Matrix(pattern.row, pattern.col, there / count[pattern.row], pattern.shape))
 
 
 class OnAllNodes(Objective):
@@ -152,7 +115,7 @@ def phases(
 
     mine, term = _settings(model), problem.regularizer(method)
     optimizer = RMSprop if mine.optimizer == "rmsprop" else Adam
-    network, of_classes = FromFeatures(problem, mine), FromClasses(problem, mine)
+    network, of_classes = FromFeatures(problem, mine, mine.binarize), FromClasses(problem, mine)
     labels = training_labels(problem, replicas)
     q = begin(problem, network, model, replicas, protocol, optimizer=optimizer)
     yield Phase(network, q, RegularizedLoss(method, term), [FIRST_BEST], mine.pretraining, leaves="best")
@@ -186,22 +149,12 @@ def known_where_labeled(p: Tensor, labels: Tensor) -> Tensor:
 
 def build(problem: Problem, model: Model) -> FromFeatures:
     """q, on the graph with self-loops, symmetrically normalized."""
-    return FromFeatures(problem, _settings(model))
+    return FromFeatures(problem, model, _settings(model).binarize)
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
-    """PyG's ``GCNConv`` layers without biases, after a module of ours where features are binarized."""
-    from torch import nn
-    from torch_geometric.nn import GCNConv
-
-    from propreg.engine.models.modules import Binarized
-
-    found = [Layer(Binarized())] if _settings(model).binarize else []
-    for i, (fan_in, fan_out) in enumerate(((features, model.hidden), (model.hidden, classes))):
-        found += [Layer(nn.ReLU()), Layer(nn.Dropout(dropout))] if i else []
-        conv = GCNConv(fan_in, fan_out, bias=False)
-        found.append(Layer(conv, ON_WEIGHTED_EDGES, {"lin.weight": transposed(f"w{i}")}))
-    return found
+    """q as PyG's layers."""
+    return export_without_bias(model, features, classes, dropout, binarize=_settings(model).binarize)
 
 
 def check(model: Model) -> None:

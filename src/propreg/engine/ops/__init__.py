@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from propreg.engine.ops.loss import preg as preg
     from propreg.engine.ops.loss import preg_and_cross_entropy as preg_and_cross_entropy
     from propreg.engine.ops.loss import soft_cross_entropy as soft_cross_entropy
+    from propreg.engine.ops.mixup import elementwise_cross_entropy as elementwise_cross_entropy
+    from propreg.engine.ops.mixup import mixed as mixed
+    from propreg.engine.ops.mixup import rows as rows
     from propreg.engine.ops.noise import Neighbors as Neighbors
     from propreg.engine.ops.noise import normals as normals
     from propreg.engine.ops.noise import truncated_normals as truncated_normals
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
     from propreg.engine.ops.sparse import ReplicaMatrix as ReplicaMatrix
 
 _HOME = {
+    "elementwise_cross_entropy": "mixup",
+    "mixed": "mixup",
+    "rows": "mixup",
     "Apart": "apart",
     "divergence": "adversarial",
     "divergence_to_neighbors": "adversarial",
