@@ -72,7 +72,10 @@ def test_it_writes_the_folder_of_a_run(target: str, score: str, unit: str) -> No
 
 
 def test_its_predictions_are_those_of_the_saved_model() -> None:
-    assert run("--target", "length", "--target", "even", *QUICK).exit_code == 0
+    done = run("--target", "length", "--target", "even", *QUICK)
+    assert done.exit_code == 0
+    assert "Note: RMSE is the mean over 2 targets." in done.stdout
+    assert "Note: 1 molecule without a label: predicted, but not trained on." in done.stdout
     with open("propreg-run/predictions.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert (len(rows), rows[-1]["split"], rows[-1]["length"], rows[-1]["line"]) == (61, "", "", "62")

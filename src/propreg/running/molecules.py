@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from propreg import __version__
+from propreg.console import counted
 from propreg.data.graph_list import GraphList, of_molecules
 from propreg.data.own.graph_list import check_kind
 from propreg.devices import device_title, find_device
@@ -122,8 +123,9 @@ def _record(plan: MoleculePlan, result: GraphFitResult, verdict: Verdict, second
     for (mu, name, seed), run in result.runs.items():
         epochs[result.mus.index(mu), names.index(name), seed] = len(run.val)
     unlabeled = len(graphs) - len(plan.table.labeled)
-    notes = [verdict.sentence, f"Scores are {result.judging.score} of {len(plan.table.targets)} target(s)."]
-    notes += [f"{unlabeled} molecules without a label were predicted and not trained on."] * (unlabeled > 0)
+    notes, targets = [verdict.sentence], len(plan.table.targets)
+    notes += [f"{result.judging.score} is the mean over {targets} targets."] * (targets > 1)
+    notes += [f"{counted(unlabeled, 'molecule')} without a label: predicted, but not trained on."] * (unlabeled > 0)
     settings = {name: value for name, value in plan.settings.items() if name not in ("model", "mu", "preset", "seeds")}
     about = {"molecules": plan.path.name, "smiles_column": plan.smiles_column, "target": ",".join(plan.table.targets)}
     return {
