@@ -95,6 +95,12 @@ def test_table2_has_a_common_rule_beside_each_model_s_own() -> None:
     own = {line.model: line.rules for line in lines}
     assert own["grand"] == ("loss_or_accuracy",)
     assert own["gcnii"] == ("val_loss",)
+    assert own["o-bvat"] == own["s-bvat"] == ("last",)
+    assert {line.dataset: line.rules for line in lines if line.model == "graphvat"} == {
+        "cora": ("last_in_window",),
+        "citeseer": ("last_on_rise",),
+        "pubmed": ("last_in_window",),
+    }
     assert {(line.cells[0].split_kind, line.splits, len(line.seeds)) for line in lines} == {
         ("public", (0,), 10),
         ("public", (0,), 1),
