@@ -156,6 +156,8 @@ _TRAINING = {"rule": "last_in_window", "max_epochs": 400}
 _WINDOW_OF_ONE = {**_TRAINING, "rule": "last_on_rise"}
 _VIRTUAL = {"virtual_weight": 0.5}
 _CITESEER = {"graph_weight": 0.5}
+# Ours: the best on validation nodes, in two seeds, of 0.05, 0.1, 0.2, 0.3, 0.5 and 1.
+_PUBMED = {"graph_weight": 0.1}
 
 
 def _entry(name: str, title: str, idea: str, settings: dict[str, Any], recipes: dict[str, Recipe]) -> Architecture:
@@ -185,7 +187,7 @@ GRAPHAT = _entry(
     {
         "cora": Recipe({}, _TRAINING),
         "citeseer": Recipe(_CITESEER, _TRAINING),
-        "pubmed": Recipe({}, _TRAINING, ours=True),
+        "pubmed": Recipe(_PUBMED, _TRAINING, ours=True),
     },
 )
 GRAPHVAT = _entry(
@@ -196,6 +198,6 @@ GRAPHVAT = _entry(
     {
         "cora": Recipe(_VIRTUAL, _TRAINING),
         "citeseer": Recipe({**_VIRTUAL, **_CITESEER, "virtual_step": 1e-6}, _WINDOW_OF_ONE),
-        "pubmed": Recipe(_VIRTUAL, _TRAINING, ours=True),
+        "pubmed": Recipe({**_VIRTUAL, **_PUBMED}, _TRAINING, ours=True),
     },
 )
