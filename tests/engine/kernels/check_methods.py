@@ -13,6 +13,7 @@ from propreg.engine.spec import Result
 from propreg.engine.training.train import train
 from propreg.methods.grand import GrandModel
 
+pytestmark = pytest.mark.slow
 OTHERS: dict[str, Model] = {
     "grand with batch norm": GrandModel(hidden=8, steps=2, augmentations=2, batch_norm=True),
     "grand without input dropout": GrandModel(hidden=16, steps=2, augmentations=2, input_dropout=0.0),
