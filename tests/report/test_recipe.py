@@ -48,6 +48,11 @@ def test_the_code_runs() -> None:
     compile(source, "recipe", "exec")
     assert "mu=[0.1, 0.5, 1]" in source
     assert "lr=0.01" in source
+    on_digits = call(read_run(run_record(dataset="digits")), benchmark=True)
+    assert on_digits.startswith("import propreg\nfrom propreg.data.splits import official_splits\n\n")
+    names: dict[str, object] = {}
+    exec(on_digits.replace("max_epochs=1000", "max_epochs=2"), names)
+    assert list(names["result"].splits) == ["0", "1", "2"]  # type: ignore[attr-defined]
     assert "0.5 * regularizer(z, edge_index)" in loop(RUN)
 
 

@@ -64,7 +64,11 @@ def call(run: RunRecord, benchmark: bool) -> str:
         f"seeds={run.seeds}",
         *(f"{name}={value}" for name, value in settings.items()),
     ]
-    return f"import propreg\n\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
+    several = benchmark and len(run.splits) > 1
+    if several:
+        arguments.append(f"splits=official_splits({run.dataset!r})[:{len(run.splits)}]")
+    first = "import propreg\n" + "from propreg.data.splits import official_splits\n" * several
+    return f"{first}\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
 
 
 def loop(run: RunRecord) -> str:
