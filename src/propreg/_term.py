@@ -25,9 +25,6 @@ class Term(nn.Module):
             :func:`propreg.constant`.
 
     Attributes:
-        mu: The strength it was given; may be changed.
-        epoch: The current epoch, from 1.
-        strength: That of the current epoch.
         last: The value of the last call without its strength, detached, for logs; None before the first call, and after
             one at strength 0.
 
@@ -62,7 +59,7 @@ class Term(nn.Module):
 
     @property
     def mu(self) -> float:
-        """The strength it was given."""
+        """The strength it was given; may be changed."""
         return self._mu
 
     @mu.setter
