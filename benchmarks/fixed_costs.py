@@ -32,8 +32,10 @@ PARTS = (
     ("validate", "propreg.engine.tasks.node", "check_graph"),
     ("warn and describe", "propreg.fitting.inputs", "one_way"),
     ("warn and describe", "propreg.fitting.inputs", "unused_classes"),
-    ("warn and describe", "propreg.fitting.fit", "facts_of"),
+    ("warn and describe", "propreg.fitting.job", "facts_of"),
     ("splits", "propreg.fitting.fit", "named_splits"),
+    ("scale", "propreg.fitting.fit", "scaling_of"),
+    ("scale", "propreg.data.scaling", "Scaling.__call__"),
     ("digest", "propreg.engine.tasks.node", "graph_digest"),
     ("problem", "propreg.engine.tasks.node", "Problem.__init__"),
     ("network", "propreg.engine.tasks.node", "Problem.network"),
@@ -41,9 +43,9 @@ PARTS = (
     ("initial weights", "propreg.engine.models.network", "Network.initial"),
     (TRAINING, "propreg.fitting.fit", "_train"),
     ("epochs", "propreg.engine.training.epoch", "Epoch.__call__"),
-    ("selection", "propreg.fitting.fit", "choose"),
-    ("export", "propreg.fitting.fit", "as_module"),
-    ("predictions", "propreg.fitting.fit", "_predicted"),
+    ("selection", "propreg.fitting.job", "choose"),
+    ("export", "propreg.fitting.job", "as_module"),
+    ("predictions", "propreg.fitting.job", "_predicted"),
 )
 EPOCHS = 3
 
