@@ -113,6 +113,17 @@ def test_inputs_and_gradients_that_do_not_lie_in_order() -> None:
         torch.testing.assert_close(grad, expected.t() @ torch.ones_like(x), rtol=0, atol=1e-13)
 
 
+def test_a_product_onto_an_addend_with_scaled_values() -> None:
+    row, col, values = entries((7, 4), seed=7)
+    matrix, whole = Matrix(row, col, values, (7, 4)), dense(row, col, values, (7, 4))
+    x, addend = gaussian(3, 4, 5, seed=1).requires_grad_(), gaussian(3, 7, 5, seed=2).requires_grad_()
+    before = addend.detach().clone()
+    for one, expected in ((matrix, whole), (matrix.scaled(0.25), 0.25 * whole)):
+        torch.testing.assert_close(one.plus(x, addend), expected @ x + addend, rtol=0, atol=1e-13)
+        assert torch.equal(addend, before)
+        assert torch.autograd.gradcheck(one.plus, (x, addend))
+
+
 def test_a_matrix_of_nothing() -> None:
     none = torch.zeros(0, dtype=torch.int64)
     matrix = Matrix(none, none, torch.zeros(0, dtype=torch.float64), (4, 3))

@@ -137,29 +137,26 @@ class GrandNetwork(Network):
         share = self._shared(nodes)
         spread = self._spread(nodes.of(share.first))
         size, width = spread.shape[1:]
-        factors = None
-        if inputs is not None and self.spec.input_dropout > 0:
-            factors = inputs.of(share.first).factors(size * width, spread.dtype).view(spread.shape)
+        drops = inputs.of(share.first) if inputs is not None and self.spec.input_dropout > 0 else None
         if not self.spec.batch_norm:
-            return share.product(spread if factors is None else spread.mul_(factors), p["w0"])
+            return share.product(spread if drops is None else ops.drop_(spread, drops), p["w0"])
         mean, variance = spread.mean(1), spread.var(1, correction=0)
         ops.update_running(p["mean0"], p["variance0"], mean[share.member], variance[share.member], size)
         spread.sub_(mean.unsqueeze(1)).mul_((variance + ops.EPSILON).rsqrt().unsqueeze(1))
         scaled, shifted = (p[name].unsqueeze(2) * p["w0"] for name in ("scale0", "shift0"))
-        if factors is None:
+        if drops is None:
             return share.product(spread, scaled) + shifted.sum(1, keepdim=True)
+        factors = drops.factors(size * width, spread.dtype).view(spread.shape)
         return share.product(spread.mul_(factors), scaled) + share.product(factors, shifted)
 
     def _spread(self, nodes: Masks) -> Tensor:
-        """X̄ of each stream, [U, N, F]."""
+        """X̄ of each stream, [U, N, F], by Horner's rule: x + Â(x + Â(x + …))."""
         x = self._written_out()
-        kept = nodes.kept(len(x), x.dtype).unsqueeze(2)
-        spread = x * kept
-        step = spread
+        start = x * nodes.kept(len(x), x.dtype).div_(self.spec.steps + 1).unsqueeze(2)
+        spread = start
         for _ in range(self.spec.steps):
-            step = self.adjacency.multiply(step, False)
-            spread += step
-        return spread.div_(self.spec.steps + 1)
+            spread = self.adjacency.plus(spread, start)
+        return spread
 
     def _written_out(self) -> Tensor:
         """X in dense form."""

@@ -16,9 +16,15 @@ def test_masks_are_the_same_bit_for_bit(size: int, dtype: torch.dtype) -> None:
     drawn = masks(3)
     ones = torch.ones(3, size, dtype=dtype, device=DEVICE)
     dropped = drop(ones, drawn)
-    assert torch.equal(dropped, drawn.factors(size, dtype))
+    assert torch.equal(dropped, drawn.kept(size, dtype) * drawn.scale.to(dtype).unsqueeze(1))
     assert drop(ones, drawn, in_place=True) is ones
     assert torch.equal(ones, dropped)
+
+
+def test_dropout_and_its_gradient() -> None:
+    drawn, h = masks(3), numbers(3, 19, 7, seed=1).requires_grad_()
+    factors = (drawn.kept(19 * 7, h.dtype) * drawn.scale.to(h.dtype).unsqueeze(1)).view(h.shape)
+    check_twins(lambda: plain.dropped(h, drawn), lambda: h * factors, h)
 
 
 @pytest.mark.parametrize("dropped", [False, True])

@@ -53,7 +53,10 @@ class Gcnii(Network):
 
     def __init__(self, problem: Problem, model: GcniiModel) -> None:
         self.spec, self.features, self.classes = model, problem.features, problem.num_classes
-        self.adjacency = problem.adjacency("sym", True)
+        import torch
+
+        self.adjacency = problem.adjacency("sym", True).scaled(1 - model.teleport)
+        self.identity = torch.eye(model.hidden, dtype=self.adjacency.values.dtype, device=problem.device)
 
     def weights(self) -> dict[str, Weight]:
         """The convolutions between two dense layers."""
@@ -77,11 +80,11 @@ class Gcnii(Network):
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""
         start = ops.bias_relu(self.first(p, draw("input")), p["b0"]) if begun is None else begun
-        h, teleport, last = start, self.spec.teleport, self.spec.layers + 1
+        h, residual, last = start, self.spec.teleport * start, self.spec.layers + 1
         for i in range(1, last):
             beta = math.log(self.spec.identity_decay / i + 1)
-            mixed = (1 - teleport) * self.adjacency(ops.dropped(h, draw(f"hidden{i}"))) + teleport * start
-            h = ((1 - beta) * mixed + beta * (mixed @ p[f"w{i}"])).relu()
+            mixed = self.adjacency.plus(ops.dropped(h, draw(f"hidden{i}")), residual)
+            h = (mixed @ ((1 - beta) * self.identity + beta * p[f"w{i}"])).relu_()
         return ops.dropped_linear(h, p[f"w{last}"], draw(f"hidden{last}")) + p[f"b{last}"].unsqueeze(1)
 
 

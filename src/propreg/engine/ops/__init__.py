@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from propreg.engine.ops.diffusion import sharpened as sharpened
     from propreg.engine.ops.diffusion import update_running as update_running
     from propreg.engine.ops.dropout import Masks as Masks
+    from propreg.engine.ops.dropout import drop_ as drop_
     from propreg.engine.ops.dropout import dropped as dropped
     from propreg.engine.ops.dropout import dropped_linear as dropped_linear
     from propreg.engine.ops.dropout import elu_linear as elu_linear
@@ -65,6 +66,7 @@ _HOME = {
     "bias_relu": "activation",
     "corrected_and_smoothed": "diffusion",
     "cross_entropy": "loss",
+    "drop_": "dropout",
     "dropped": "dropout",
     "dropped_linear": "dropout",
     "elu_linear": "dropout",

@@ -102,6 +102,8 @@ class Masks:
 
     def factors(self, size: int, dtype: torch.dtype) -> Tensor:
         """The factor of each of ``size`` elements, 0 or 1/(1 − rate). [R, size]."""
+        if kernels.usable(self.keys):
+            return drop_(torch.ones(len(self), size, dtype=dtype, device=self.keys.device), self)
         return self.kept(size, dtype).mul_(self.scale.to(dtype).unsqueeze(-1))
 
 
@@ -145,21 +147,42 @@ def dropped(h: Tensor, masks: Masks | None) -> Tensor:
     return out
 
 
+def drop_(h: Tensor, masks: Masks) -> Tensor:
+    """Dropout of h [R, …], contiguous, in place and without a gradient."""
+    if kernels.usable(h):
+        from propreg.engine.kernels.dropout import drop
+
+        return drop(h, masks, in_place=True)
+    return h.mul_(masks.factors(h[0].numel(), h.dtype).view(h.shape))
+
+
 class _Dropout(torch.autograd.Function):
     """On a GPU the backward pass computes the mask again: stored, those of a deep network are half of its memory."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, masks: Masks) -> Tensor:
+        ctx.masks, ctx.factors = masks, None
+        if kernels.usable(h):
+            return _drop(h, masks)
         factors = masks.factors(h[0].numel(), h.dtype).view(h.shape)
-        ctx.masks, ctx.factors = masks, None if h.is_cuda else factors
+        if not h.is_cuda:
+            ctx.factors = factors
         return h * factors
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        if kernels.usable(grad):
+            return _drop(grad, ctx.masks), None
         factors = ctx.factors
         if factors is None:
             factors = ctx.masks.factors(grad[0].numel(), grad.dtype).view(grad.shape)
         return grad * factors, None
+
+
+def _drop(x: Tensor, masks: Masks) -> Tensor:
+    from propreg.engine.kernels.dropout import drop
+
+    return drop(x.contiguous(), masks)
 
 
 def elu_linear(h: Tensor, bias: Tensor, w: Tensor, masks: Masks | None, row: int | None = None) -> Tensor:

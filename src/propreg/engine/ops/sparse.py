@@ -4,6 +4,7 @@ Replicas come first in memory: the slab [M, W] of one replica fits a cache, and 
 several times faster than one over [M, R·W].
 """
 
+import copy
 import functools
 import warnings
 from functools import cached_property
@@ -138,6 +139,18 @@ class Matrix:
         product: Tensor = _Product.apply(x, self, False)  # type: ignore[no-untyped-call]
         return product
 
+    def plus(self, x: Tensor, addend: Tensor) -> Tensor:
+        """A x + addend, for x [R, M, W] and addend [R, N, W]: one pass over both."""
+        result: Tensor = _ProductPlus.apply(x, addend, self)  # type: ignore[no-untyped-call]
+        return result
+
+    def scaled(self, factor: float) -> "Matrix":
+        """The matrix with its values times a factor."""
+        other = copy.copy(self)
+        other.values, other.column_values = self.values * factor, self.column_values * factor
+        other._in_blocks, other._as_bags = {}, {}
+        return other
+
     def to_dense(self) -> Tensor:
         """The matrix in dense form."""
         dense = self.values.new_zeros(self.pattern.shape)
@@ -213,6 +226,19 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         return ctx.matrix.multiply(grad.contiguous(), not ctx.transposed), None, None
+
+
+class _ProductPlus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, addend: Tensor, matrix: Matrix) -> Tensor:
+        ctx.matrix = matrix
+        if not kernels.usable(matrix.values, x):  # plain torch adds in place
+            addend = addend.clone()
+        return matrix.multiply(x, False, addend)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
+        return ctx.matrix.multiply(grad.contiguous(), True), grad, None
 
 
 @functools.cache
