@@ -39,8 +39,9 @@ def test_a_change_of_text_or_of_a_name_makes_a_stamp_stale(tmp_path: Path, monke
     assert "kernels changed" in stamp.staleness(written, [other])
 
 
-def test_counts_are_read_from_the_report(tmp_path: Path) -> None:
+def test_counts_are_read_from_the_reports(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     suite = '<testsuite tests="7" skipped="2" failures="0" errors="0"/>'
     report.write_text(f'<?xml version="1.0"?><testsuites>{suite}{suite}</testsuites>')
-    assert stamp.counts(report) == {"passed": 10, "skipped": 4}
+    assert stamp.counts([report]) == {"passed": 10, "skipped": 4}
+    assert stamp.counts([report, report]) == {"passed": 20, "skipped": 8}
