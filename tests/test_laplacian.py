@@ -19,10 +19,11 @@ TRIANGLE = torch.tensor([[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]])
 
 def by_hand(graph: Graph, z: Tensor, norm: str | None, reduction: str) -> float:
     """Σ w_ij ‖z_i − z_j‖² over unordered pairs i < j that are joined; loops are no pair."""
-    listed: dict[tuple[int, int], float] = {}
+    listed: dict[tuple[int, int], float] = {}  # an edge of weight 0 is no edge
     weights = [1.0] * graph.edge_index.shape[1] if graph.edge_weight is None else graph.edge_weight.tolist()
     for (source, target), weight in zip(graph.edge_index.t().tolist(), weights, strict=True):
-        listed[source, target] = listed.get((source, target), 0.0) + weight
+        if weight > 0:
+            listed[source, target] = listed.get((source, target), 0.0) + weight
     pairs: dict[tuple[int, int], float] = {}
     for i, j in {(min(e), max(e)) for e in listed if e[0] != e[1]}:
         directions = [listed[e] for e in ((i, j), (j, i)) if e in listed]
@@ -35,7 +36,7 @@ def by_hand(graph: Graph, z: Tensor, norm: str | None, reduction: str) -> float:
             degree[j] += weight
         rows = rows / np.sqrt(np.where(degree > 0, degree, 1.0))[:, None]
     total = sum(weight * float(np.sum((rows[i] - rows[j]) ** 2)) for (i, j), weight in pairs.items())
-    return total if reduction == "sum" else total / max(len(pairs), 1)
+    return total if reduction == "sum" else total / (sum(pairs.values()) or 1.0)
 
 
 @st.composite
@@ -108,6 +109,16 @@ def test_weights_of_one_direction_add_up_and_directions_are_averaged() -> None:
     assert value.item() == pytest.approx((1 + 3 + 2) / 2)
 
 
+def test_the_weighted_mean_divides_by_the_weights_and_an_edge_of_weight_0_is_no_edge() -> None:
+    z = torch.tensor([[0.0], [1.0], [3.0]], dtype=torch.float64)
+    edges, weight = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), torch.tensor([3.0, 3.0, 1.0, 1.0])
+    assert propreg.laplacian(z, edges, weight).item() == pytest.approx((3 * 1 + 1 * 4) / (3 + 1))
+    kept, nothing = propreg.laplacian(z, edges[:, :2]), torch.zeros(4)
+    assert propreg.laplacian(z, edges, torch.tensor([1.0, 1.0, 0.0, 0.0])).item() == kept.item()
+    assert propreg.laplacian(z, edges, torch.tensor([1.0, 0.0, 0.0, 0.0])).item() == kept.item()
+    assert propreg.laplacian(z, edges, nothing).item() == 0.0
+
+
 def test_a_thousand_classes_and_one_class() -> None:
     for classes in (1, 1000):
         z = tensor(normal(0, 3, classes))
@@ -125,6 +136,9 @@ def test_a_propagation_and_sparse_tensors_are_accepted() -> None:
         graph = propreg.Propagation(TRIANGLE, 3, **options)
         torch.testing.assert_close(propreg.laplacian(z, graph), expected)
     weighted = propreg.Propagation(TRIANGLE, 3, torch.full((6,), 0.5))
-    torch.testing.assert_close(propreg.laplacian(z, weighted), 0.5 * expected)
+    torch.testing.assert_close(propreg.laplacian(z, weighted), expected)  # a mean: one weight for all changes nothing
+    torch.testing.assert_close(
+        propreg.laplacian(z, weighted, reduction="sum"), 0.5 * propreg.laplacian(z, TRIANGLE, reduction="sum")
+    )
     sparse = torch.sparse_coo_tensor(TRIANGLE, torch.ones(6), (3, 3), check_invariants=True)
     torch.testing.assert_close(propreg.laplacian(z, sparse), expected)

@@ -34,10 +34,12 @@ def laplacian(
     .. math::
         \mathcal L_{lap} = \sum_{(i,j) \in \mathcal E} w_{ij} \| z_i - z_j \|_2^2 ,
 
-    and returns an average over the undirected edges (``reduction="mean"``) or the paper's sum.
+    and returns an average over the undirected edges (``reduction="mean"``, divided by the sum of their weights) or the
+    paper's sum.
 
     Each undirected edge counts once, however often and in whichever direction it is listed; loops count 0. Its weight
     is 1, or with ``edge_weight`` the mean of its directions' weights (an edge listed twice in one direction adds up).
+    A listed edge of weight 0 is no edge.
 
     Args:
         z: Logits, one row per node.
@@ -73,7 +75,7 @@ def laplacian(
         z = z.float()
     if variant == "official":
         return _official_laplacian(z, graph, norm, reduction, weighted=edge_weight is not None)
-    weight, number = undirected_weights(graph, z.dtype)
+    weight = undirected_weights(graph, z.dtype)
     source, target = graph.edge_index
     if norm == "sym":
         both = torch.cat([source, target])
@@ -81,7 +83,10 @@ def laplacian(
         z = z / torch.where(degree > 0, degree, torch.ones_like(degree)).sqrt().unsqueeze(-1)
     apart = (z.index_select(0, source) - z.index_select(0, target)).square().sum(-1)
     total = (weight * apart).sum()
-    return total if reduction == "sum" else total / number.clamp(min=1)
+    if reduction == "sum":
+        return total
+    mass = weight.sum()
+    return total / torch.where(mass > 0, mass, torch.ones_like(mass))
 
 
 def confidence_penalty(
@@ -138,25 +143,27 @@ def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reducti
     return 2 * (lengths.sum() / max(lengths.shape[0], 1)).square()
 
 
-def undirected_weights(graph: Propagation, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """A weight per listed edge so that each undirected edge counts once, and the number of undirected edges.
+def undirected_weights(graph: Propagation, dtype: torch.dtype) -> Tensor:
+    """A weight per listed edge so that each undirected edge counts once: its listed edges add up to its weight.
 
     Sorted keys and searches instead of ``unique``: no shape depends on a value, so it can be compiled.
     """
     source, target = graph.edge_index
     real = (source != target).to(dtype)
     nodes = graph.num_nodes
-    pair = torch.minimum(source, target) * nodes + torch.maximum(source, target)
-    share = real / _occurrences(pair, pair).to(dtype)
-    number = share.sum()
     if graph.edge_weight is None:
-        return share, number
+        pair = torch.minimum(source, target) * nodes + torch.maximum(source, target)
+        share: Tensor = real / _occurrences(pair, pair, torch.ones_like(pair)).to(dtype)
+        return share
     forward, backward = source * nodes + target, target * nodes + source
-    directions = 1 + (_occurrences(forward, backward) > 0).to(dtype)
-    return graph.edge_weight.to(dtype) * real / directions, number
+    directions = 1 + (_occurrences(forward, backward, (graph.edge_weight > 0).long()) > 0).to(dtype)
+    weight: Tensor = graph.edge_weight.to(dtype) * real / directions
+    return weight
 
 
-def _occurrences(keys: Tensor, wanted: Tensor) -> Tensor:
-    """How often each wanted key occurs among the keys."""
-    ordered = keys.sort().values
-    return torch.searchsorted(ordered, wanted, right=True) - torch.searchsorted(ordered, wanted)
+def _occurrences(keys: Tensor, wanted: Tensor, counts: Tensor) -> Tensor:
+    """How often each wanted key occurs among the keys, each of which counts that often."""
+    ordered, order = keys.sort()
+    before = torch.cat([counts.new_zeros(1), counts.index_select(0, order).cumsum(0)])
+    first, end = torch.searchsorted(ordered, wanted), torch.searchsorted(ordered, wanted, right=True)
+    return before.index_select(0, end) - before.index_select(0, first)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 class Laplacian(Term):
     """tr(Zᵀ L Z) with the Laplacian matrix L, per undirected edge or as a sum."""
 
-    def __init__(self, method: Method, matrix: Matrix, num_edges: float) -> None:
-        self.method, self.matrix, self.num_edges = method, matrix, num_edges
+    def __init__(self, method: Method, matrix: Matrix, mass: float) -> None:
+        self.method, self.matrix, self.mass = method, matrix, mass
 
     def value(self, z: Tensor, source: Tensor, counted: Tensor | None, targets: Targets) -> Tensor:  # noqa: ARG002
         """The paper form. [R]."""
         total = (z * self.matrix(z)).sum((1, 2))
-        return total / self.num_edges if self.method.reduction == "mean" else total
+        return total / self.mass if self.method.reduction == "mean" else total
 
 
 class OfficialLaplacian(Term):
@@ -51,20 +51,20 @@ def build(problem: Problem, method: Method) -> Term:
 
 
 def _matrix(problem: Problem) -> tuple[Matrix, float]:
-    """The Laplacian matrix, and the number of undirected edges."""
+    """The Laplacian matrix, and the weight of all undirected edges: their number, where they have no weights."""
     import torch
 
     from propreg._baselines import undirected_weights
 
     graph = problem.propagation("rw", False).to("cpu")  # on a GPU a sum of fractions depends on its order
-    weight, number = undirected_weights(graph, torch.float64)
+    weight = undirected_weights(graph, torch.float64)
     source, target = graph.edge_index
     degree = weight.new_zeros(problem.num_nodes)
     degree.index_add_(0, source, weight).index_add_(0, target, weight)
     nodes = torch.arange(problem.num_nodes, device=source.device)
     row, col = torch.cat([source, target, nodes]), torch.cat([target, source, nodes])
     matrix = problem.matrix(row, col, torch.cat([-weight, -weight, degree]).to(problem.dtype))
-    return matrix, max(float(number), 1.0)
+    return matrix, float(weight.sum()) or 1.0
 
 
 def check(method: Method) -> None:
