@@ -102,6 +102,7 @@ OTHERS: dict[str, Any] = {
     "dropout": 0.1,
     "patience": 11,
     "max_epochs": 11,
+    "optimizer": "sgd",
 }
 """Another value of each argument of ``fit`` that changes a training."""
 ALIKE = {

@@ -195,11 +195,14 @@ class Protocol:
             the last one.
         max_epochs: Stop after so many epochs.
         weight_decay_scope: Decay ``"all"`` parameters, or those of the ``"first"`` layer.
+        optimizer: ``"adam"``, ``"adamw"`` (Adam whose weight decay is not part of the gradient) or ``"sgd"``; a
+            training in phases of its own has its own.
     """
 
     rule: RuleName = "official"
     max_epochs: int = 10_000
     weight_decay_scope: Literal["all", "first"] = "all"
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,10 @@ def check(
     _method(method)
     _errors.one_of("rule", protocol.rule, get_args(RuleName))
     _errors.one_of("weight_decay_scope", protocol.weight_decay_scope, ("all", "first"))
+    _errors.one_of("optimizer", protocol.optimizer, ("adam", "adamw", "sgd"))
+    own = model.architecture
+    if protocol.optimizer != "adam" and (own.phases is not None or own.trainer is not None):
+        raise ValueError(f"optimizer is for models trained in one phase, and {model.name} has its own: leave it out.")
     _least("max_epochs", protocol.max_epochs, 1)
     if not replicas:
         raise ValueError("replicas is empty: there is nothing to train.")

@@ -25,6 +25,7 @@ from propreg.engine.regularizers.own import Function, own_regularizer
 from propreg.engine.regularizers.regularizer import Preset
 from propreg.engine.torch_modes import ordinary_modes, random_state_kept
 from propreg.engine.training.batches import replicas_that_fit
+from propreg.engine.training.optimizers import MakeTorch
 from propreg.fitting.inputs import (
     architecture,
     check_progress,
@@ -33,6 +34,7 @@ from propreg.fitting.inputs import (
     need_pyg,
     number,
     number_of_seeds,
+    optimizer_of,
     strengths,
     training,
     warn_of_one_class,
@@ -80,6 +82,7 @@ def fit(
     dropout: float | None = None,
     patience: int | None = None,
     max_epochs: int | None = None,
+    optimizer: 'Literal["adam", "adamw", "sgd"] | MakeTorch' = "adam",
     device: str | torch.device = "auto",
     progress: Literal["lines"] | bool | None = None,
     on_error: Literal["record", "raise"] = "record",
@@ -111,6 +114,7 @@ def fit(
         inputs: What the ``forward`` of your own model takes, as names of the data's tensors: like
             ``("x", "edge_index", "edge_attr")``, or ``("data",)`` for a ``Data``. By default its signature decides:
             ``x`` and ``edge_index``, edge weights for an argument ``edge_weight``, a ``Data`` for a single argument.
+            It returns logits, or (logits, auxiliary loss): the loss of a training pass is added to that of the run.
         mu: ``"auto"`` for the method's own grid (from 0.05 to 1 for P-reg), one strength, or a list of them.
         method: ``"preg"``, or a baseline of the paper: ``"laplacian"``, ``"confidence_penalty"`` or
             ``"label_smoothing"``; a function ``(z, edge_index) -> scalar`` of your own; or several of them, as models.
@@ -140,6 +144,10 @@ def fit(
         train_per_class, val_per_class: Nodes of random splits; by default 20 and 30.
         lr, weight_decay, dropout, patience, max_epochs: Of the training; by default the model's own, and where it has
             none (``"gcn"``, ``"gat"``, ``"mlp"``) 0.01, 5e-4, the dropout of the model, 100 and 1000.
+        optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"`` (without momentum); or, for a module of your own, a function of
+            its parameters that makes any optimizer of torch, whose learning rate and weight decay then count. It
+            cannot be combined with a training method in phases of its own, a function not with ``resume``, ``lr``,
+            ``weight_decay`` or a built-in model.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a ``torch.device``.
         progress: Show a bar; None shows it on a terminal only, and ``"lines"`` prints lines if there is no terminal.
             Ctrl-C returns what is finished.
@@ -181,7 +189,8 @@ def fit(
     warn_of_one_class(graph, parts)
     shape = (len(mus), len(parts), number_of_seeds(seeds, len(parts)))
     given = {"lr": lr, "weight_decay": weight_decay, "patience": patience, "max_epochs": max_epochs}
-    like, protocol = training(spec, given, rate)
+    by_name, maker = optimizer_of(optimizer, own, given, resume)
+    like, protocol = training(spec, given, rate, by_name)
     if graph.targets is not None or (score != ACCURACY and protocol.rule == "official"):
         protocol = replace(protocol, rule="val_loss")
     order, replicas = _in_order(like, list(parts), mus, shape[2])
@@ -195,7 +204,7 @@ def fit(
     with ordinary_modes(on), random_state_kept(on):
         judged = {name: judgeable(split) for name, split in parts.items()}
         problem = Problem(scaled, judged, on, balanced=class_weight is not None)
-        network = _network(own, spec, problem, inputs, method)
+        network = _network(own, spec, problem, inputs, method, maker)
         if network is not None:
             batch = replicas_together(network, problem, term, len(replicas))
             options = replace(options, network=network, workers=1, batch=batch)
@@ -272,7 +281,12 @@ def _read(data: Any, task: Task) -> tuple[Graph, dict[str, Split] | None]:
 
 
 def _network(
-    own: Factory | None, spec: Model, problem: Problem, inputs: Sequence[str] | None, method: str
+    own: Factory | None,
+    spec: Model,
+    problem: Problem,
+    inputs: Sequence[str] | None,
+    method: str,
+    optimizer: MakeTorch | None,
 ) -> OwnNetwork | None:
     if own is None:
         if inputs is not None:
@@ -282,7 +296,7 @@ def _network(
                 f"model={spec.name!r} is for classes, but the task is {problem.graph.task}: choose another."
             )
         return None
-    network = OwnNetwork(own, problem, inputs=inputs)
+    network = OwnNetwork(own, problem, inputs=inputs, optimizer=optimizer)
     if network.inputs is not None and not network.inputs.takes("edge_weight"):
         warn_of_unused_weights(problem.graph, method, stacklevel=5)
     return network
@@ -311,8 +325,10 @@ def _refitted(
     split, chosen = job.problem.splits[best.replica.split], [r for r in result.runs if r.replica.strength == result.mu]
     more = replace(split, train=split.train | split.val)
     problem = Problem(job.problem.graph, {best.replica.split: more}, job.problem.device, balanced=job.problem.balanced)
-    asked = job.network.asked if job.network is not None else None
-    network = OwnNetwork(own, problem, inputs=asked) if own else None
+    network = None
+    if own and job.network is not None:
+        network = OwnNetwork(own, problem, inputs=job.network.asked)
+        network.optimizer = job.network.optimizer
     epochs = round(float(np.mean([run.epoch for run in chosen if not run.failed])))
     last = replace(protocol, rule="last", max_epochs=max(1, epochs))
     options = replace(options, network=network, caught=None)

@@ -24,6 +24,7 @@ from propreg.data.own.validate import check_weights
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model, Protocol, Replica
+from propreg.engine.training.optimizers import OPTIMIZERS, MakeTorch
 from propreg.engine.validate import check_model, check_settings
 
 if TYPE_CHECKING:
@@ -195,7 +196,9 @@ def architecture(model: Any) -> Model:
     return MODELS[model].default
 
 
-def training(model: Model, given: Mapping[str, Any], dropout: float) -> tuple[Replica, Protocol]:
+def training(
+    model: Model, given: Mapping[str, Any], dropout: float, optimizer: Any = "adam"
+) -> tuple[Replica, Protocol]:
     """The settings of a training: those given, and the model's own in place of None."""
     found = model.architecture.trained_with(**given)
     like = Replica(
@@ -205,7 +208,22 @@ def training(model: Model, given: Mapping[str, Any], dropout: float) -> tuple[Re
         patience=whole("patience", found["patience"], 0, ": to train all epochs, pass max_epochs"),
     )
     epochs = whole("max_epochs", found["max_epochs"], 1)
-    return like, Protocol(found["rule"], epochs, found["weight_decay_scope"])
+    return like, Protocol(found["rule"], epochs, found["weight_decay_scope"], optimizer)
+
+
+def optimizer_of(given: Any, own: object, settings: Mapping[str, Any], resume: object) -> tuple[str, MakeTorch | None]:
+    """The name of an optimizer and what makes one in its place; refuses what a function does not go with."""
+    if not callable(given):
+        _errors.one_of("optimizer", given, OPTIMIZERS, ", or a function of a module's parameters")
+        return given, None
+    if own is None:
+        raise ValueError("optimizer as a function is for a module of your own: name 'adam', 'adamw' or 'sgd'.")
+    for name in ("lr", "weight_decay"):
+        if settings[name] is not None:
+            raise ValueError(f"{name} is that of the optimizer that you make: leave {name} out.")
+    if resume is not None:
+        raise ValueError("resume cannot know whether an optimizer of your own is the same: leave resume out.")
+    return "adam", given
 
 
 def in_python(model: Model) -> Model:

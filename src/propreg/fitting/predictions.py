@@ -17,6 +17,7 @@ from propreg.data.graph import MASKS, PARTS, Graph, SparseFeatures, Split, Task
 from propreg.data.own.load import read_graph
 from propreg.data.own.pyg import sparse_tensor
 from propreg.engine.models.module_inputs import Inputs, tensors_of
+from propreg.engine.models.user_module import parted
 from propreg.engine.torch_modes import ordinary_modes
 from propreg.fitting.targets import without_labels
 
@@ -56,7 +57,7 @@ class Trained:
         with ordinary_modes(device), torch.no_grad():
             try:
                 given, named = self._arguments(graph, device)
-                logits = self.module.eval()(*given, **named)
+                logits = parted(self.module.eval()(*given, **named))[0]
             finally:
                 self.module.train(was_training)
             found: NDArray[np.float32] = activated(logits.float(), self.task).cpu().numpy()

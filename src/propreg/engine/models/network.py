@@ -6,7 +6,7 @@ training pass and for the evaluation, so it is computed once per epoch. :meth:`N
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
@@ -29,6 +29,29 @@ class Draw(Protocol):
         ...
 
     def __call__(self, place: str) -> Masks | None: ...
+
+
+class Optimizer(Protocol):
+    """Steps of a batch of replicas; what changes with the step number lies in tensors that are written in place."""
+
+    def advance(self) -> None:
+        """Prepare the next step: called once per epoch, before it."""
+
+    def step(self, parameters: Parameters, gradients: Parameters) -> None:
+        """One step, in place, of the parameters that have a gradient."""
+
+    def tensors(self) -> Parameters:
+        """What a step depends on beside parameters and gradients, [R, …]."""
+
+    def restore(self, tensors: Parameters, steps: Tensor) -> None:
+        """Go back by so many steps, [R], after which :meth:`tensors` were these."""
+
+    def keep(self, kept: Tensor) -> None:
+        """Compact to these replicas."""
+
+
+MakeOptimizer: TypeAlias = "Callable[[Parameters, Tensor, Parameters], Optimizer]"
+"""Called with the parameters, the learning rates [R], and the weight decay [R] of each parameter."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +132,11 @@ class Network:
     and with G = ∂loss/∂(X W) the gradient with respect to X, or to the perturbation, is G Wᵀ, of any rows. Dropout of
     the input, where a model has it, is that of ``first(p, masks)``; it applies to r, too, if a method says so.
     """
+
+    auxiliary: Tensor | None = None
+    """What the last :meth:`finish` adds to the loss of each replica [R]: only modules of the user's own do."""
+    optimizer: MakeOptimizer | None = None
+    """What makes the optimizer, in place of the protocol's."""
 
     def weights(self) -> dict[str, Weight]:
         """The parameters by name; the digits at the end of a name are the number of its layer."""

@@ -3,9 +3,12 @@
 On a GPU replicas go through ``torch.func.vmap`` as one program if the module allows it, otherwise one after another.
 Its random numbers (initial weights, dropout) are torch's own: a run alone equals
 ``torch.manual_seed(seed)`` and a loop by hand, but the dropout of a run in a batch depends on its batch.
+A ``forward`` may return (logits, auxiliary loss): the latter is added to the loss of a training pass.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +20,7 @@ from propreg.engine.models.network import Draw, Network, NoDropout, Parameters, 
 from propreg.engine.spec import Model, Replica, Result
 from propreg.engine.tasks.node import Problem
 from propreg.engine.torch_modes import seed_torch
+from propreg.engine.training.optimizers import EachItsOwn, MakeTorch
 
 Factory = Callable[[], nn.Module]
 
@@ -31,12 +35,19 @@ class OwnNetwork(Network):
             reliably quicker on graphs of Cora's and Photo's sizes (readings from equal times to almost twice as long);
             one after another takes the memory of one run, and an interruption keeps every finished run.
         inputs: The names of the tensors that ``forward`` takes; None: see :func:`.module_inputs.inputs_of`.
+        optimizer: Makes the optimizer of each run from its parameters, in place of the protocol's.
     """
 
     def __init__(
-        self, factory: Factory, problem: Problem, together: bool | None = None, inputs: Sequence[str] | None = None
+        self,
+        factory: Factory,
+        problem: Problem,
+        together: bool | None = None,
+        inputs: Sequence[str] | None = None,
+        optimizer: MakeTorch | None = None,
     ) -> None:
         self.factory, self.asked = factory, inputs
+        self.optimizer = None if optimizer is None else partial(EachItsOwn, optimizer)
         self.tensors = tensors_of(problem.graph, problem.device, problem.dtype)
         self.num_nodes = problem.num_nodes
         self.device, self.num_classes = problem.device, problem.num_classes
@@ -68,13 +79,14 @@ class OwnNetwork(Network):
         """Logits [R, N, C]."""
         self.base.train(draw.training)
         if self.together:
-            run = torch.vmap(self._logits, randomness="different")
-            logits: Tensor = run(p)
+            logits, extra = torch.vmap(self._outputs, randomness="different")(p)
         else:
-            logits = torch.stack([self._logits({name: t[r] for name, t in p.items()}) for r in range(_replicas(p))])
+            each = [self._outputs({name: t[r] for name, t in p.items()}) for r in range(_replicas(p))]
+            logits, extra = (torch.stack(parts) for parts in zip(*each, strict=True))
+        self.auxiliary = extra if extra.requires_grad else None
         if not draw.training:  # what a diverged training pass gives is a loss that is not finite
-            for each in logits.detach():
-                check_finite(each)
+            for z in logits.detach():
+                check_finite(z)
         return logits
 
     def buffers(self) -> Parameters:
@@ -106,7 +118,13 @@ class OwnNetwork(Network):
             check_unchanged(name, t)
 
     def _logits(self, p: Parameters) -> Tensor:
-        return check_logits(functional_call(self.base, p, *self._call), self.num_nodes, self.num_classes)
+        return self._outputs(p)[0]
+
+    def _outputs(self, p: Parameters) -> tuple[Tensor, Tensor]:
+        """The logits [N, C] and the auxiliary loss, 0 without one."""
+        z, auxiliary = parted(functional_call(self.base, p, *self._call))
+        z = check_logits(z, self.num_nodes, self.num_classes)
+        return z, z.new_zeros(()) if auxiliary is None else auxiliary
 
     def _made(self, seed: int) -> nn.Module:
         seed_torch(seed, self.device)
@@ -125,7 +143,7 @@ class OwnNetwork(Network):
     @torch.no_grad()
     def _evaluated(self, module: nn.Module) -> Tensor:
         given, named = self._call
-        return check_logits(module.eval()(*given, **named), self.num_nodes, self.num_classes)
+        return check_logits(parted(module.eval()(*given, **named))[0], self.num_nodes, self.num_classes)
 
     def _vmap_agrees(self, other: nn.Module) -> bool:
         if any(True for _ in self.base.buffers()):
@@ -211,6 +229,24 @@ def check_no_longer_lazy(module: nn.Module) -> None:
     for name, t in [*module.named_parameters(), *module.named_buffers()]:
         if is_lazy(t):
             raise ValueError(f"{name!r} of model is lazy, and forward does not use it: give it a size, or remove it.")
+
+
+def parted(returned: Any) -> tuple[Any, Tensor | None]:
+    """What a ``forward`` returns, parted into logits and auxiliary loss; raises for a tuple of anything else.
+
+    Example:
+        >>> parted((torch.zeros(2, 1), torch.tensor(0.5)))
+        (tensor([[0.],
+            [0.]]), tensor(0.5000))
+    """
+    if not isinstance(returned, tuple | list):
+        return returned, None
+    z, *rest = returned
+    if len(rest) == 1 and isinstance(rest[0], Tensor) and rest[0].numel() == 1 and rest[0].is_floating_point():
+        return z, rest[0].reshape(())
+    got = ", ".join(str(tuple(t.shape)) if isinstance(t, Tensor) else type(t).__name__ for t in returned)
+    wanted = "must return logits, or (logits, auxiliary loss) with one number as the loss"
+    raise ValueError(f"model(x, edge_index) {wanted}, got ({got}).")
 
 
 def check_logits(z: object, nodes: int, classes: int) -> Tensor:

@@ -30,7 +30,8 @@ class Objective:
 class RegularizedLoss(Objective):
     """Cross entropy on the training nodes, and the method's regularizer times its strength.
 
-    A training method with an objective of its own adds its terms to this one, so that any regularizer goes on top::
+    An auxiliary loss of the network, which only a module of the user's own has, is added to it. A training method with
+    an objective of its own adds its terms to this one, so that any regularizer goes on top::
 
         class Mine(RegularizedLoss):
             def loss(self, state, logits):
@@ -58,7 +59,8 @@ class RegularizedLoss(Objective):
     def loss(self, state: State, logits: Passes) -> Tensor:
         """That of the method's term."""
         if self.over == 1:
-            return self.term.loss(logits, state.current, state.counted, state.targets)
+            loss = self.term.loss(logits, state.current, state.counted, state.targets)
+            return loss if logits.auxiliary is None else loss + logits.auxiliary
         parts = [logits.some(*((s + i) % self.passes for i in range(self.needs))) for s in range(self.over)]
         losses = [self.term.loss(part, state.current, state.counted, state.targets) for part in parts]
         return sum(losses[1:], losses[0]) / self.over

@@ -52,6 +52,7 @@ class Passes:
         at_once = 1 <= count <= _AT_ONCE
         self._at_once = network.finish_all(self.p, begun, self.draws, in_groups) if at_once else None
         self._each: dict[int, Tensor] = {}
+        self.auxiliary: Tensor | None = None  # of the first training pass, [R]
 
     @torch.no_grad()
     def evaluated(self) -> Tensor:
@@ -90,6 +91,7 @@ class Passes:
             self._each = dict(enumerate(self._at_once[1].squeeze(1).unbind(2)))  # once: its gradient is one tensor
         if number not in self._each:
             self._each[number] = self.network.finish(self.p, self.begun, self.draws[number])
+            self.auxiliary = self.network.auxiliary if number == 0 else self.auxiliary
         return self._each[number]
 
 

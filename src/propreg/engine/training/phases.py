@@ -26,6 +26,7 @@ from propreg.engine.models.network import Network, no_dropout
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.tasks.node import Problem
 from propreg.engine.training.objective import Objective, RegularizedLoss
+from propreg.engine.training.optimizers import OPTIMIZERS
 from propreg.engine.training.state import State, begin
 from propreg.engine.training.stopping import RULES, Rule
 
@@ -97,7 +98,8 @@ def one_phase(
     """The training of a model, or of a network of the caller's own, with a regularizer."""
     recordable = network is None and not method.regularizer.own  # what is the user's own may do anything
     network = network or problem.network(model)
-    state = begin(problem, network, model, replicas, protocol)
+    optimizer = network.optimizer or OPTIMIZERS[protocol.optimizer]
+    state = begin(problem, network, model, replicas, protocol, optimizer=optimizer)
     objective = RegularizedLoss(method, problem.regularizer(method))
     yield Phase(network, state, objective, [RULES[protocol.rule]], protocol.max_epochs, recordable=recordable)
 

@@ -1,8 +1,7 @@
 """What changes while a batch trains, and shrinks when replicas leave it."""
 
 import re
-import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from propreg.engine.models.network import Network, Parameters
+from propreg.engine.models.network import MakeOptimizer, Network, Optimizer, Parameters
 from propreg.engine.ops.adam import Adam
 from propreg.engine.ops.dropout import MaskKeys, Rates
 from propreg.engine.ops.random import generator, stream_key
@@ -22,25 +21,6 @@ from propreg.engine.training.stopping import Stopper
 Judged = tuple[Tensor, Tensor]
 RATES = {"input": "input_dropout", "attention": "attention_dropout"}
 """The settings of a model that are dropout rates, by kind of place."""
-
-
-class Optimizer(typing.Protocol):
-    """Steps of a batch of replicas; what changes with the step number lies in tensors that are written in place."""
-
-    def advance(self) -> None:
-        """Prepare the next step: called once per epoch, before it."""
-
-    def step(self, parameters: Parameters, gradients: Parameters) -> None:
-        """One step, in place, of the parameters that have a gradient."""
-
-    def tensors(self) -> Parameters:
-        """What a step depends on beside parameters and gradients, [R, …]."""
-
-    def restore(self, tensors: Parameters, steps: Tensor) -> None:
-        """Go back by so many steps, [R], after which :meth:`tensors` were these."""
-
-    def keep(self, kept: Tensor) -> None:
-        """Compact to these replicas."""
 
 
 @dataclass
@@ -112,14 +92,14 @@ def begin(
     replicas: Sequence[Replica],
     protocol: Protocol,
     *,
-    optimizer: Callable[[Parameters, Tensor, Parameters], Optimizer] = Adam,
+    optimizer: MakeOptimizer = Adam,
     stream: str = "dropout",
 ) -> State:
     """The state before the first step: weights and streams from each run's identity, settings from each replica.
 
     Args:
         problem, network, model, replicas, protocol: As for :func:`.train.train`.
-        optimizer: Called with the parameters, the learning rates [R], and the weight decay [R] of each parameter.
+        optimizer: What makes it.
         stream: The random stream of the dropout masks; a second network of the same model needs one of its own.
     """
 
