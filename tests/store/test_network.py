@@ -101,6 +101,7 @@ def test_a_second_writer_is_refused_with_the_way_out(share: Path) -> None:
         other.join()
         assert "is on a network file system (nfs4), where only one process may write to a store" in said
         assert "give each its own with --store, then run propreg store merge" in said
+        assert "(propreg reproduce --shard names a store for each job of an array)" in said
         assert store.add(Record(RUNS[1], made_up(RUNS[1]), "b"), 1), "the first one goes on"
     other = context.Process(target=_write, args=(path, answers))
     other.start()

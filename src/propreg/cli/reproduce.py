@@ -48,6 +48,14 @@ def reproduce(
             "engine version trained it.",
         ),
     ] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Only one of N parts of equal cost, for example 3/8, counted from 0, into a store of its own beside "
+            "--store; auto/8 takes the number from the array of SLURM or Kubernetes, auto both from SLURM. "
+            "propreg store merge joins the stores.",
+        ),
+    ] = None,
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -60,11 +68,16 @@ def reproduce(
         from propreg.store.store import Store
         from propreg.study.execute.runner import Stop
         from propreg.study.execute.runner import reproduce as train
+        from propreg.study.spec.shards import Shard
 
         stop = Stop(_seconds(time_limit))
         parts = chosen_parts(names, only, seeds)
         batches = sweep(parts, measures=measures)
         check_device(device)
+        if shard is not None:
+            part = Shard.parse(shard)
+            batches, whole, store = part.of(batches), len(batches), part.store(store)
+            typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {store}", err=True)
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
             _tell_of_results(parts, opened)

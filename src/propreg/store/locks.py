@@ -164,8 +164,9 @@ def _several(path: Path, kind: str, holder: Worker | None) -> str:
     name = shlex.quote(str(path))
     return (
         f"{path} is on a network file system ({kind}), where only one process may write to a store, and {who} does: "
-        f"give each its own with --store, then run propreg store merge with all of them and --store {name}; if that "
-        f"process is gone, propreg store leases --clear --store {name}."
+        f"give each its own with --store, then run propreg store merge with all of them and --store {name} (propreg "
+        "reproduce --shard names a store for each job of an array); if that process is gone, propreg store leases "
+        f"--clear --store {name}."
     )
 
 

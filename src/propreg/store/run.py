@@ -304,7 +304,7 @@ class Batch:
         """16 hexadecimal digits of its members' keys."""
         return batch_id("".join(run.key for run in self.runs))
 
-    @property
+    @cached_property
     def cost(self) -> float:
         """Its time relative to other batches, see :func:`cost_of`."""
         return sum(cost_of(run.cell) for run in self.runs)
