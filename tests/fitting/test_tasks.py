@@ -62,6 +62,9 @@ def test_a_run_is_that_of_a_loop_by_hand(task: Any, y: Any, phi: Any) -> None:
     result = fit(given, module(outputs), task=task, scale="none", **QUICK)
     wanted = given.y.view(120, -1)[given.train_mask]
     known = ~wanted.isnan()
+    if task == "regression":  # standardized on the training nodes
+        numbers = wanted[known]
+        wanted = (wanted - numbers.mean()) / numbers.std(correction=0)
     with torch.random.fork_rng(devices=[]):
         for run in result.runs:
             torch.manual_seed(run.replica.seed)
@@ -166,5 +169,50 @@ def test_targets_that_cannot_be() -> None:
         fit(data(LABELS * 2), task="multilabel", **QUICK)
     with pytest.raises(DataError, match=r"task='regression' needs a PyG Data with y \[nodes, labels\]"):
         fit(GRAPH, task="regression", **QUICK)
-    with pytest.warns(UserWarning, match="the numbers in y have a standard deviation of .* standardize them"):
-        fit(data(1000 * NUMBERS), "mlp", task="regression", **{**QUICK, "max_epochs": 2})
+
+
+UNITS = np.stack([1e4 + 250 * NUMBERS, 0.003 * (GRAPH.y - 1)], axis=1).astype(np.float32)
+"""Euros and meters."""
+
+
+@pytest.mark.parametrize("model", ["gcn", "appnp", "own"])
+def test_numbers_are_learned_and_predicted_in_units_of_their_own(model: str, tmp_path: Path) -> None:
+    """A file takes them elsewhere, and what the numbers are measured in changes no training."""
+    given, made = data(UNITS), module(2) if model == "own" else model
+    settings: dict[str, Any] = {**QUICK, "max_epochs": 60, "lr": 0.02}
+    result = fit(given, made, task="regression", **settings)
+    found, test = result.predict(), np.asarray(given.test_mask)
+    assert metrics.r2_score(UNITS[test], found[test]) > 0.5
+    place = result.mus.index(result.mu), 0, result.best_run.replica.seed
+    assert result.test[place] == pytest.approx(metrics.r2_score(UNITS[test], found[test]), abs=1e-4)
+    module_alone = result.model(given.x, given.edge_index).detach()
+    np.testing.assert_allclose(module_alone, found, rtol=1e-4, atol=1e-5)
+    for name in ("model.safetensors", "model.npz"):
+        result.save(tmp_path / name)
+        read = propreg.load_model(tmp_path / name, made() if callable(made) else None)
+        np.testing.assert_allclose(read(given.x, given.edge_index).detach(), module_alone, rtol=1e-6)
+    other = fit(data(UNITS * np.float32(8)), made, task="regression", **settings)
+    np.testing.assert_allclose(other.predict(), 8 * found, rtol=1e-4)
+
+
+def test_numbers_are_standardized_on_the_training_nodes_of_each_split() -> None:
+    """Not on those that it is judged by: other test targets leave every training as it is."""
+    given, changed = data(UNITS, masks=False), UNITS.copy()
+    nodes = np.random.default_rng(0).permutation(np.flatnonzero(~np.isnan(UNITS).any(axis=1)))
+    splits = [(part[:40], part[40:60], nodes[100:]) for part in (nodes[:60], nodes[40:100])]
+    changed[nodes[100:]] += 1e4
+    settings: dict[str, Any] = {**QUICK, "task": "regression", "splits": splits, "scale": "none", "metric": "rmse"}
+    one, other = fit(given, "mlp", **settings), fit(data(changed, masks=False), "mlp", **settings)
+    np.testing.assert_array_equal(one.val, other.val)
+    assert (other.test > one.test).all()
+    units = result_units(one)
+    np.testing.assert_allclose(units[0], UNITS[one.splits[one.best_run.replica.split].train].mean(axis=0), rtol=1e-5)
+    again = fit(given, "mlp", refit="train+val", **settings)
+    split = again.splits[again.best_run.replica.split]
+    np.testing.assert_allclose(result_units(again)[0], UNITS[split.train | split.val].mean(axis=0), rtol=1e-5)
+
+
+def result_units(result: propreg.FitResult) -> tuple[Any, Any]:
+    targets = result.scaling.targets
+    assert targets is not None
+    return targets.mean, targets.deviation

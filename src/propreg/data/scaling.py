@@ -27,12 +27,14 @@ class Scaling:
         kind: ``"standard"``, ``"rows"`` or ``"none"``.
         mean, deviation: Of each column, float32; only of ``"standard"``.
         reason: What people read about it, if it is not the usual sentence.
+        targets: The scaling of the numbers that a regression learns, which its predictions take back.
     """
 
     kind: str = "none"
     mean: NDArray[np.float32] | None = None
     deviation: NDArray[np.float32] | None = None
     reason: str = ""
+    targets: "Scaling | None" = None
 
     def __call__(self, x: Features) -> Features:
         """The scaled features; sparse ones stay sparse unless columns are standardized.
@@ -98,6 +100,21 @@ def scaling_of(x: Features, scale: "Scale | Scaling" = "auto") -> Scaling:
     constant = deviation <= np.finfo(np.float32).eps * np.abs(mean)
     deviation[constant] = 1.0
     return Scaling("standard", mean.astype(np.float32), deviation.astype(np.float32))
+
+
+def mean_and_deviation(values: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Of each column of numbers [nodes, L], NaN for unknown; the deviation of a constant is 1.
+
+    Example:
+        >>> mean_and_deviation(np.array([[100.0, 7.0], [np.nan, 7.0], [300.0, np.nan]], np.float32))
+        (array([200.,   7.], dtype=float32), array([100.,   1.], dtype=float32))
+    """
+    known, numbers = ~np.isnan(values), values.astype(np.float64)
+    count = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, numbers, 0).sum(axis=0) / count
+    deviation = np.sqrt(np.where(known, np.square(numbers - mean), 0).sum(axis=0) / count)
+    deviation[deviation <= np.finfo(np.float32).eps * np.abs(mean)] = 1.0
+    return mean.astype(np.float32), deviation.astype(np.float32)
 
 
 def is_bag_of_words(x: Features) -> bool:

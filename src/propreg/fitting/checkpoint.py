@@ -13,7 +13,8 @@ A file holds tensors and three texts: in safetensors as its metadata, in a ``.np
 ============  ====================================================================================================
 
 The tensors have their names in the module: of a model its state dict in float32, of a state all parameters and dense
-buffers, and ``preprocessing.mean`` and ``.deviation`` of standardized features. Files of version 1, whose models take
+buffers, ``preprocessing.mean`` and ``.deviation`` of standardized features, and ``units.mean`` and ``.deviation`` of
+the numbers that a regression predicts. Files of version 1, whose models take
 features that are scaled already, are read too.
 
 As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its settings
@@ -25,7 +26,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -51,7 +52,7 @@ from propreg.jsonio import from_json, to_json
 
 MODEL, STATE = "propreg-model-2", "propreg-state-2"
 _FIRST = {"propreg-model-1": MODEL, "propreg-state-1": STATE}
-_SCALED = "preprocessing."  # before the names of a scaling's numbers beside a user's tensors
+_SCALED, _UNITS = "preprocessing.", "units."  # before the names of a scaling's numbers beside a user's tensors
 _TEXTS = ("format", "settings", "sha256")
 _MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would allocate absurd memory
 Arrays = Mapping[str, NDArray[Any]]
@@ -79,13 +80,14 @@ class About:
         named = {name: list(getattr(self, name)) for name in ("class_names", "feature_names")}
         versions = {"propreg": __version__, "torch": torch.__version__}
         named |= {} if self.inputs is None else {"inputs": list(self.inputs)}
-        task = {} if self.task == "classes" else {"task": self.task}
+        task: dict[str, str] = {} if self.task == "classes" else {"task": self.task}
+        task |= {} if scaling.targets is None else {"units": scaling.targets.kind}
         return {**named, **task, "about": dict(self.about), "scale": scaling.kind, "versions": versions}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to build a saved model again; ``scaling`` is what it does to the features that it is given."""
+    """How to build a saved model again; ``scale`` and ``units`` are what it does to features and predicted numbers."""
 
     architecture: Model
     features: int
@@ -98,6 +100,7 @@ class Settings:
     feature_names: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
     task: Task = "classes"
+    units: str = "none"
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,7 @@ def write_state(path: str | os.PathLike[str], module: nn.Module, about: About, s
     """Write the parameters and buffers of a user's module."""
     state = {name: _array(name, t) for name, t in _state(module).items()}
     scaled = {f"{_SCALED}{name}": array for name, array in scaling_arrays(scaling).items()}
+    scaled |= {f"{_UNITS}{name}": array for name, array in scaling_arrays(scaling.targets).items()}
     _write(path, Saved(STATE, json.dumps(about.texts(scaling), sort_keys=True), {**state, **scaled}))
 
 
@@ -202,9 +206,12 @@ def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling, list[s
         kind, inputs = settings.get("scale", "none"), settings.get("inputs", ["x", "edge_index"])
         if not isinstance(inputs, list):
             raise TypeError("inputs are no list")
-        names = {f"{_SCALED}{name}": name for name in ("mean", "deviation") if kind == "standard"}
-        found = {name: saved.tensors[full] for full, name in names.items()}
-        scaling = from_parts(kind, found.get("mean"), found.get("deviation"))
+        units = settings.get("units", "none")
+        names = {f"{_SCALED}{name}" for name in ("mean", "deviation") if kind == "standard"}
+        names |= {f"{_UNITS}{name}" for name in ("mean", "deviation") if units == "standard"}
+        arrays = {name: saved.tensors[name] for name in names}
+        scaling = from_parts(kind, arrays.get(f"{_SCALED}mean"), arrays.get(f"{_SCALED}deviation"))
+        scaling = _with_units(scaling, units, arrays.get(f"{_UNITS}mean"), arrays.get(f"{_UNITS}deviation"))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise _unusable(where, error) from error
     return {name: array for name, array in saved.tensors.items() if name not in names}, scaling, inputs
@@ -362,9 +369,19 @@ def _scaling_of_model(state: Arrays, settings: Settings, where: str) -> Scaling:
         scaling = from_parts(settings.scale, mean, deviation)
         if mean is not None and len(mean) != settings.features:
             raise ValueError(f"{len(mean)} means of {settings.features} features")
+        if settings.units == "standard":
+            last = max((name for name in state if name.endswith(".mean")), key=lambda name: int(name[7:-5]))
+            prefix = last.removesuffix("mean")
+            scaling = _with_units(scaling, settings.units, state[last], state.get(f"{prefix}deviation"))
+            if scaling.targets is None or len(state[last]) != settings.classes:
+                raise ValueError(f"{len(state[last])} units of {settings.classes} numbers")
     except ValueError as error:
         raise _unusable(where, error) from error
     return scaling
+
+
+def _with_units(scaling: Scaling, kind: Any, mean: Any, deviation: Any) -> Scaling:
+    return scaling if kind == "none" else replace(scaling, targets=from_parts(kind, mean, deviation))
 
 
 def _architecture(raw: Any) -> Model:

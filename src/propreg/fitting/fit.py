@@ -126,8 +126,9 @@ def fit(
             sum; ``"auto"`` does the latter with bags of words (mostly zero, never negative, of one kind) and the
             former with all else; ``"none"`` leaves them as they are.
         task: ``"classes"``; or ``"multilabel"``, with ``data.y`` of 0 and 1 [nodes, labels] and P-reg of each label's
-            probability (``phi="bernoulli"``); or ``"regression"``, with numbers of about 1 and the squared distance of
-            predictions (``phi="squared_error"``). NaN in ``y`` is unknown.
+            probability (``phi="bernoulli"``); or ``"regression"``, with numbers, which are standardized on the training
+            nodes for the training alone, and the squared distance of predictions (``phi="squared_error"``). NaN in
+            ``y`` is unknown.
         metric: What strengths are chosen by on validation and compared by on test: ``"accuracy"``,
             ``"balanced_accuracy"``, ``"macro_f1"``, ``"roc_auc"``, ``"average_precision"``, ``"log_loss"``, or a
             function of the true classes [nodes] and probabilities [nodes, classes], as a pair with ``"lower"`` if lower
@@ -334,7 +335,13 @@ def _refitted(
     options = replace(options, network=network, caught=None)
     ((_, run),) = train_all(problem, job.spec, term, [best.replica], last, options)
     again = replace(job, problem=problem, network=network)
-    return replace(result, model=again.module(run), refit=run, probabilities=again.probabilities(run))
+    return replace(
+        result,
+        model=again.module(run),
+        refit=run,
+        probabilities=again.probabilities(run),
+        scaling=again.scaling_of(run),
+    )
 
 
 def _keep_first(errors: list[Exception], error: Exception) -> None:

@@ -111,21 +111,34 @@ class Job:
             inputs=None if self.network is None else self.network.inputs,
         )
         run = result.best_run
-        return replace(result, model=self.module(run), probabilities=self.probabilities(run))
+        model, scaling = self.module(run), self.scaling_of(run)
+        return replace(result, model=model, scaling=scaling, probabilities=self.probabilities(run))
 
     def probabilities(self, run: Result) -> NDArray[np.float32]:
         """What a run predicts for all nodes, by the network that was trained: sparse features stay sparse."""
         logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
-        found: NDArray[np.float32] = activated(logits(run), self.graph.task).cpu().numpy()
-        return found
+        return self._outputs(logits, run)
 
     def module(self, run: Result) -> nn.Module:
         """The trained module of a run; it takes the features as the graph has them."""
         if self.network is not None:
             module = self.network.module(run.weights, run.replica.seed)
-            return take_raw_features(module, self.scaling, (self.network.inputs or Inputs()).names)
+            return take_raw_features(module, self.scaling_of(run), (self.network.inputs or Inputs()).names)
         sizes, weighted = (self.problem.sizes.features, self.problem.sizes.classes), self.graph.edge_weight is not None
-        return as_module(self.spec, run.weights, sizes, self.rate, weighted=weighted, scaling=self.scaling)
+        return as_module(self.spec, run.weights, sizes, self.rate, weighted=weighted, scaling=self.scaling_of(run))
+
+    def scaling_of(self, run: Result) -> Scaling:
+        """What the module of a run does to features, and to the numbers that it predicts."""
+        numbers = self.graph.task == "regression"
+        return replace(
+            self.scaling, targets=Scaling("standard", *self.problem.units(run.replica.split)) if numbers else None
+        )
+
+    def _outputs(self, logits: Logits, run: Result) -> NDArray[np.float32]:
+        """What a run predicts for all nodes: probabilities, or numbers in the units of the targets."""
+        found: NDArray[np.float32] = activated(logits(run), self.graph.task).cpu().numpy()
+        mean, deviation = self.problem.units(run.replica.split)
+        return found if self.graph.task != "regression" else found * deviation + mean
 
     def _scored(self, results: Sequence[Result | None], scores: Scores, logits: Logits) -> Scores:
         """The scores by another metric than accuracy, of each run's reported weights."""
@@ -133,7 +146,7 @@ class Job:
         truth = truth_of(self.graph)
         for place, run in enumerate(results):
             if run is not None and not run.failed:
-                p, split = activated(logits(run), self.graph.task).cpu().numpy(), self.problem.splits[run.replica.split]
+                p, split = self._outputs(logits, run), self.problem.splits[run.replica.split]
                 for found, nodes in ((val, split.val), (test, split.test)):
                     found.flat[place] = float(self.score.compute(truth[nodes], p[nodes]))
         return replace(scores, val=val, test=test)

@@ -1,4 +1,7 @@
-"""The scaling of features inside a trained module, so that it takes them as the graph has them."""
+"""The scaling of features inside a trained module, so that it takes them as the graph has them.
+
+A regression's predictions are taken back to the units of its targets in the same way.
+"""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -27,6 +30,11 @@ class _Standardize(nn.Module):
         return (x.to_dense() - self.mean) / self.deviation
 
 
+class _InUnits(_Standardize):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.deviation + self.mean
+
+
 class _DivideRows(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         dense = x.to_dense()
@@ -41,13 +49,21 @@ def layer_of(scaling: Scaling) -> nn.Module | None:
     """
     if scaling.kind == "none":
         return None
-    layer = _Standardize(scaling) if scaling.kind == "standard" else _DivideRows()
+    return _traced(_Standardize(scaling) if scaling.kind == "standard" else _DivideRows())
+
+
+def layer_of_targets(scaling: Scaling) -> nn.Module | None:
+    """The layer after the last one, which gives numbers in the units of the targets; None without such."""
+    return None if scaling.targets is None else _traced(_InUnits(scaling.targets))
+
+
+def _traced(layer: nn.Module) -> nn.Module:
     return fx.GraphModule(layer, fx.Tracer().trace(layer), type(layer).__name__.strip("_"))
 
 
-def scaling_arrays(scaling: Scaling) -> Mapping[str, NDArray[np.float32]]:
+def scaling_arrays(scaling: Scaling | None) -> Mapping[str, NDArray[np.float32]]:
     """The numbers of a scaling by name."""
-    if scaling.mean is None or scaling.deviation is None:
+    if scaling is None or scaling.mean is None or scaling.deviation is None:
         return {}
     return {MEAN: scaling.mean, DEVIATION: scaling.deviation}
 
@@ -71,8 +87,22 @@ class _Hook:
         return data
 
 
+class _OutputHook:
+    """Gives what a module's ``forward`` returns, perhaps beside an auxiliary loss, in the units of the targets."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        self.layer = layer
+
+    def __call__(self, module: nn.Module, given: Any, returned: Any) -> Any:
+        if isinstance(returned, tuple | list):
+            return (self(module, given, returned[0]), *returned[1:])
+        return self.layer.to(returned.device)(returned)
+
+
 def take_raw_features(module: nn.Module, scaling: Scaling, inputs: Sequence[str] = ("x", "edge_index")) -> nn.Module:
     """Have a module of the user's own scale ``x`` before its ``forward``, once; it stays the same module.
+
+    Predicted numbers it gives in the units of the targets.
 
     Args:
         module: The module.
@@ -85,4 +115,9 @@ def take_raw_features(module: nn.Module, scaling: Scaling, inputs: Sequence[str]
     place = next((place for place, name in enumerate(inputs) if name in ("x", "data")), None)
     if layer is not None and place is not None:
         module.register_forward_pre_hook(_Hook(layer, place), with_kwargs=True)
+    after = module._forward_hooks
+    for number in [number for number, hook in after.items() if isinstance(hook, _OutputHook)]:
+        del after[number]
+    if (units := layer_of_targets(scaling)) is not None:
+        module.register_forward_hook(_OutputHook(units))
     return module

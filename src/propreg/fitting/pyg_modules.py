@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from propreg.data.scaling import Scaling
 from propreg.engine.models.architecture import ON_EDGES, ON_WEIGHTED_EDGES, Layer, Weights
 from propreg.engine.spec import Model
-from propreg.fitting.preprocessing import layer_of, scaling_arrays
+from propreg.fitting.preprocessing import layer_of, layer_of_targets, scaling_arrays
 
 UNSCALED = Scaling()
 # Private names of torch_geometric.nn.Sequential.
@@ -34,7 +34,7 @@ def as_module(
     """A ``torch_geometric.nn.Sequential`` with ``forward(x, edge_index)`` and these weights, in evaluation mode.
 
     Trained on a ``weighted`` graph, it takes ``edge_weight`` as a third argument. ``sizes`` are the numbers of features
-    and classes. It scales the features by itself.
+    and classes. It scales the features by itself, and gives predicted numbers in the units of the targets.
     """
     layers = _layers(model, sizes, dropout, scaling)
     state = {
@@ -78,7 +78,11 @@ def _layers(model: Model, sizes: tuple[int, int], dropout: float, scaling: Scali
         )
     if model.input_dropout:
         first.append(Layer(nn.Dropout(model.input_dropout)))
-    return [*first, *model.architecture.export(model, *sizes, dropout)]
+    last = []
+    if (units := layer_of_targets(scaling)) is not None:
+        arrays = scaling_arrays(scaling.targets)
+        last.append(Layer(units, state={name: partial(_constant, array) for name, array in arrays.items()}))
+    return [*first, *model.architecture.export(model, *sizes, dropout), *last]
 
 
 def _constant(array: NDArray[np.float32], weights: Weights) -> Tensor:  # noqa: ARG001

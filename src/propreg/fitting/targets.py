@@ -1,7 +1,6 @@
 """Targets that are no classes: several yes/no labels of each node, or numbers, from a ``Data``."""
 
 import copy
-import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,6 @@ from propreg.engine.spec import Method, Model
 TASKS: tuple[Task, ...] = ("classes", "multilabel", "regression")
 PHI: dict[str, str] = {"multilabel": "bernoulli", "regression": "squared_error"}
 SHARES = 0.6, 0.2  # of the nodes, for training and validation, where there are no classes to draw from
-WIDE = 10.0
 
 
 def without_labels(data: Any) -> Any:
@@ -60,9 +58,6 @@ def _checked(y: NDArray[Any], nodes: int, task: Task) -> NDArray[np.float32]:
             raise DataError("y must hold 0 and 1 for task='multilabel', and −1 or NaN for unknown.")
     elif np.isinf(targets).any():
         raise DataError("y must hold finite numbers for task='regression', and NaN for unknown.")
-    elif (deviation := float(np.nanstd(targets))) > WIDE:
-        doubt = f"the numbers in y have a standard deviation of {deviation:,.4g}, and training works with about 1"
-        warnings.warn(f"{doubt}: standardize them, and scale the predictions back.", stacklevel=6)
     return targets
 
 

@@ -2,17 +2,19 @@
 
 import hashlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from propreg._propagation import Propagation
 from propreg.data.digests import join_digests
 from propreg.data.graph import Graph, SparseFeatures, Split
+from propreg.data.scaling import mean_and_deviation
 from propreg.devices import find_device
 from propreg.engine import kernels
 from propreg.engine.models.network import Network
@@ -47,6 +49,10 @@ class Targets:
             alpha = smoothing.unsqueeze(-1)
             picked = (1 - alpha) * picked + alpha * log_p.mean(-1)
         return -(picked * self.weights).sum(-1)
+
+    def loss_at(self, z: Tensor, nodes: Tensor) -> Tensor | None:  # noqa: ARG002
+        """The mean loss [R] of logits [R, T, L] at nodes [R, T] but −1; None where targets are classes."""
+        return None
 
     def entropy_and_slopes(self, z: Tensor) -> tuple[Tensor, Tensor]:
         """Mean cross entropy [R] of the training nodes' logits [R, T, C], and its gradient to them.
@@ -123,23 +129,24 @@ class Problem:
             return Targets(*found)
         from propreg.engine.tasks.values import Values
 
-        return Values(*found, self.values[index], self.graph.task)
+        mean, deviation = (
+            torch.from_numpy(np.stack(each)).to(self.device).unsqueeze(1)
+            for each in zip(*(self.units(r.split) for r in replicas), strict=True)
+        )
+        return Values(*found, self.values, (mean, deviation), self.graph.task)
+
+    def units(self, split: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What is taken from targets, and what they are divided by: numbers are standardized on the training nodes."""
+        values = self.graph.targets
+        if values is not None and self.graph.task == "regression":
+            return mean_and_deviation(values[self.splits[split].train])
+        return np.zeros(self.num_classes, np.float32), np.ones(self.num_classes, np.float32)
 
     def judged(self, replicas: Sequence[Replica], part: str) -> tuple[Tensor, Tensor]:
         """The nodes of a part of each replica's split, and 1 where a row is not filled up. int64, bool [R, T]."""
         rows = [np.flatnonzero(getattr(self.splits[r.split], part)) for r in replicas]
         nodes, weights = _padded(rows)
         return torch.from_numpy(nodes).to(self.device), torch.from_numpy(weights > 0).to(self.device)
-
-    @property
-    def loss_at(self) -> "Callable[[Tensor, Tensor], Tensor] | None":
-        """The mean loss [R] of logits [R, T, L] at nodes [R, T] but −1; None where targets are classes."""
-        if self.values is None:
-            return None
-        from propreg.engine.tasks.values import mean_loss
-
-        values, task = self.values, self.graph.task
-        return lambda z, nodes: mean_loss(z.double(), values[nodes], nodes >= 0, task)
 
     def propagation(self, norm: str, loops: bool) -> Propagation:
         """The library's propagation of the graph; on the CPU where edges have weights."""

@@ -5,7 +5,6 @@ one from Python takes longer than a small batch takes to compute.
 """
 
 import contextlib
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -41,7 +40,6 @@ class Epoch:
         keep_weights: Keep the weights of the epoch that the first rule reports.
         keep_logits: Keep the logits of validation and test nodes of the epoch that each rule reports.
         record: Record and replay epochs as CUDA graphs.
-        loss_at: The validation loss where it is no cross entropy, see :attr:`.Problem.loss_at`.
     """
 
     def __init__(
@@ -52,9 +50,8 @@ class Epoch:
         keep_weights: bool = False,
         keep_logits: bool = False,
         record: bool = False,
-        loss_at: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
-        self.phase, self.y, self.record, self.loss_at = phase, y, record, loss_at
+        self.phase, self.y, self.record = phase, y, record
         self.keep_weights, self.keep_logits = keep_weights or phase.leaves == "best", keep_logits
         self.with_loss = any(rule.losses for rule in phase.rules)
         self.steps = 0
@@ -151,9 +148,9 @@ class Epoch:
 
     def _val_loss(self, evaluated: Tensor) -> Tensor:
         nodes, real = self.phase.state.val
-        if self.loss_at is None:
-            return _loss_at(evaluated, self.y, nodes, real)
-        return self.loss_at(at(evaluated, nodes), torch.where(real, nodes, -1))
+        logits = at(evaluated, nodes)
+        found = self.phase.state.targets.loss_at(logits, torch.where(real, nodes, -1))
+        return _cross_entropy(logits, self.y, nodes, real) if found is None else found
 
     def _keep(self, reported: list[Tensor], evaluated: Tensor) -> None:
         state = self.phase.state
@@ -220,9 +217,9 @@ def _count(right: Tensor, nodes: Tensor, real: Tensor) -> Tensor:
     return (right.gather(1, nodes) & real).sum(1)
 
 
-def _loss_at(logits: Tensor, y: Tensor, nodes: Tensor, real: Tensor) -> Tensor:
+def _cross_entropy(logits: Tensor, y: Tensor, nodes: Tensor, real: Tensor) -> Tensor:
     """The mean cross entropy of each replica's nodes, in float64. [R]."""
-    log_p = at(logits, nodes).double().log_softmax(-1)
+    log_p = logits.double().log_softmax(-1)
     classes = (
         y.expand(len(nodes), -1).gather(1, nodes).clamp(min=0).unsqueeze(-1)
     )  # node 0, the padding, may have no class

@@ -79,7 +79,6 @@ def train(
             keep_weights=keep_weights and last,
             keep_logits=measures and last,
             record=record,
-            loss_at=problem.loss_at,
         )
         spare = RECORDING // bytes_per_replica(problem, model, method) if record else 0
         ledger.begin(phase.rules, phase.epochs)
