@@ -12,6 +12,7 @@ from propreg.names import DATASETS, method_title, model_title
 from propreg.store.results import Results
 from propreg.study.spec.experiment import load_experiment
 from propreg.study.spec.paper import paper_number
+from propreg.study.tables import costs
 from propreg.study.tables.ablation import listings
 from propreg.study.tables.rows import Row, decimals, mean_std, table_rows
 
@@ -211,6 +212,13 @@ def ablation(results: Results, which: int) -> str:
     return table(found[which].head, found[which].rows) if found else "–"
 
 
+def training_costs(results: Results) -> str:
+    """What a training of each method of Table 2 costs, as ``propreg table table2`` lists it."""
+    experiment = load_experiment(costs.NAME)
+    (found,) = costs.listings(experiment, experiment.lines, results, costs.find_costs([RESULTS]))
+    return f"{found.title}\n\n{table(found.head, found.rows)}"
+
+
 # The study: our numbers and the paper's.
 
 
@@ -324,6 +332,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "forms": forms,
     "formula changes": lambda results: ablation(results, 0),
     "training changes": lambda results: ablation(results, 1),
+    "costs": training_costs,
     "disagreements": disagreements,
     "choices of μ": choices_of_mu,
     "citation": citation,

@@ -16,6 +16,7 @@ from propreg.cli.recorded import ResultsPath, read
 from propreg.cli.shared import Only, one_sentence
 
 if TYPE_CHECKING:
+    from propreg.store.progress import Reading
     from propreg.store.results import Results
     from propreg.study.spec.experiment import Experiment, Line
 
@@ -77,13 +78,14 @@ def table(
         lines = select_lines(experiment, only or ())
         if runs is not None:
             lines = _of_cell(experiment, runs, lines, only or [])
-        found = read([replace(experiment, lines=lines)], results).results
+        reading = read([replace(experiment, lines=lines)], results)
+        found = reading.results
         if runs is not None:
             _print_runs(at_picked(lines, found) if picked else lines, found)
         elif picked:
             typer.echo(picked_text(lines, found), nl=False)
         else:
-            typer.echo(_text(experiment, lines, found, format or Format.text, rule, long=long), nl=False)
+            typer.echo(_text(experiment, lines, reading, format or Format.text, rule, long=long), nl=False)
 
 
 def _list(results: Path | None) -> None:
@@ -112,23 +114,27 @@ def _check_rule(rule: str) -> None:
 
 
 def _text(
-    experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", how: Format, rule: str, *, long: bool
+    experiment: "Experiment", lines: "tuple[Line, ...]", reading: "Reading", how: Format, rule: str, *, long: bool
 ) -> str:
-    from propreg.study.tables import ablation, pivot, text
+    from propreg.study.tables import ablation, costs, pivot, text
     from propreg.study.tables.rows import engine_note, table_rows
 
+    found = reading.results
     rows, engines = table_rows(experiment, found, lines, rule), engine_note(lines, found)
     if how is Format.csv:
         if engines:
             typer.echo(engines, err=True)
         return text.to_csv(rows)
-    notes, listings = ablation.notes(lines), ablation.listings(experiment, lines, found)
+    beside = costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
+    listings = [*ablation.listings(experiment, lines, found), *beside]
+    notes = ablation.notes(lines)
     notes += [engines] if engines else []
     notes += [_RULE_NOTES.get(rule, f"Of each run counts the epoch that the rule {rule} reports.")] if rule else []
     shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
     if how is Format.text and not long:
         bold = shown and os.environ.get("TERM") != "dumb"
         out = pivot.to_overview(experiment, rows, width if shown else None, bold=bold)
+        out += [line for each in beside for line in ("", *text.listing_text(each, width if shown else None)[:-1])]
         return "\n".join([*out, *(textwrap.fill(note, width) if shown else note for note in notes)]) + "\n"
     if how is Format.text and shown:
         return text.to_terminal(experiment, rows, width, notes, listings)

@@ -22,10 +22,11 @@ from propreg.study.figures.build import figure_data, figure_names
 from propreg.study.figures.parts import Figure
 from propreg.study.figures.tsne_record import TsneRecord, find_tsne
 from propreg.study.spec.experiment import load_experiment, study_names
-from propreg.study.tables.ablation import listings
+from propreg.study.tables import ablation, costs
+from propreg.study.tables.costs import Costs, find_costs
 from propreg.study.tables.pivot import SIGNS
 from propreg.study.tables.rows import scale_of
-from propreg.study.tables.text import NOTES
+from propreg.study.tables.text import NOTES, Listing
 
 SCRIPTS = (
     "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
@@ -43,10 +44,15 @@ def study_page(path: Path) -> str:
     Raises:
         StudyError: If there is nothing to read, or it cannot be read.
     """
-    return page_of(load_results(path), machines(path), find_tsne([path]))
+    return page_of(load_results(path), machines(path), find_tsne([path]), find_costs([path]))
 
 
-def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne: TsneRecord | None = None) -> str:
+def page_of(
+    results: Results,
+    made_by: list[dict[str, str]] | None = None,
+    tsne: TsneRecord | None = None,
+    measured: Costs | None = None,
+) -> str:
     """The page of these runs; ``made_by`` lists the machines, ``tsne`` is the record behind figure 3."""
     results = CachedResults(results)
     study = collect(results, _in_order(study_names()))
@@ -64,7 +70,7 @@ def page_of(results: Results, made_by: list[dict[str, str]] | None = None, tsne:
             "scores": {section.name: _scores(section) for section in study.sections},
             "figures": figures,
             "matrices": matrices(study),
-            "listings": {s.name: listings(s.experiment, s.experiment.lines, results) for s in study.sections},
+            "listings": {section.name: _listings(section, results, measured) for section in study.sections},
             "tallies": tallied,
             "findings": _findings(study, figures, results),
             "signs": SIGNS,
@@ -151,6 +157,13 @@ def _scores(section: Section) -> str:
         return "Accuracy in percent"
     text = " or ".join(titles)
     return text[0].upper() + text[1:]
+
+
+def _listings(section: Section, results: Results, measured: Costs | None) -> list[Listing]:
+    """The small tables of a section."""
+    mine = section.experiment
+    found = ablation.listings(mine, mine.lines, results)
+    return [*found, *costs.listings(mine, mine.lines, results, measured)]
 
 
 def _about(section: Section) -> dict[str, str]:
