@@ -125,13 +125,40 @@ def test_the_bare_propagation() -> None:
     check(lambda z: graph(z) + graph.transposed(z), Z)  # dynamo knows no @ of other objects with tensors
 
 
-@pytest.mark.filterwarnings(
-    "ignore:<class 'torch.autograd.function.Function'> should not:DeprecationWarning"
-)  # dynamo's
-def test_a_forced_csr_breaks_the_graph_and_still_works() -> None:
-    graph = Propagation(ODD.edge_index, 6, backend="csr").build(torch.float64)
-    broken = torch.compile(lambda z: preg(z, graph), backend="aot_eager")
-    torch.testing.assert_close(broken(Z), preg(Z, ODD.edge_index))
+@pytest.mark.parametrize("norm", ["rw", "sym"])
+@pytest.mark.parametrize("backend", ["auto", "csr"])
+def test_a_matrix_that_is_built_is_one_operator_with_its_own_backward_pass(backend: Any, norm: Any) -> None:
+    graph = Propagation(ODD.edge_index, 6, ODD.edge_weight, norm=norm, backend=backend).build(torch.float64)
+    check(lambda z: preg(z, graph), Z)
+    check(lambda z: graph.transposed(z).square(), Z)
+    seen: list[object] = []
+
+    def looked_at(module: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        seen.extend(node.target for node in module.graph.nodes)
+        return module.forward
+
+    torch.compiler.reset()
+    torch.compile(lambda z: preg(z, graph), fullgraph=True, backend=looked_at)(Z)
+    assert torch.ops.propreg.csr_product.default in seen
+    assert not any("index_add" in str(target) for target in seen)
+
+
+def test_the_operator_passes_torchs_own_checks() -> None:
+    matrix = Propagation(ODD.edge_index, 6, ODD.edge_weight).build(torch.float64)._matrix(torch.float64)
+    values, transposed = matrix._values[torch.float64]
+    index = (matrix._crow, matrix._col, values), (matrix._crow_t, matrix._col_t, transposed)
+    torch.library.opcheck(torch.ops.propreg.csr_product.default, (Z.clone().requires_grad_(), *index[0], *index[1]))
+
+
+def test_second_derivatives_of_the_operator() -> None:
+    graph = Propagation(ODD.edge_index, 6, ODD.edge_weight).build(torch.float64)
+    product = torch.ops.propreg.csr_product
+    matrix = graph._matrix(torch.float64)
+    first, second = matrix._values[torch.float64]
+    parts = matrix._crow, matrix._col, first, matrix._crow_t, matrix._col_t, second
+    leaf = Z.clone().requires_grad_()
+    assert torch.autograd.gradcheck(lambda z: product(z, *parts).square(), leaf)
+    assert torch.autograd.gradgradcheck(lambda z: product(z, *parts).square(), leaf)
 
 
 def test_graphs_of_any_size_with_dynamic_shapes() -> None:
@@ -164,8 +191,10 @@ def test_values_are_not_looked_at() -> None:
     assert compiled(preg)(bad, ODD.edge_index).isnan()
 
 
-def test_transforms_inside() -> None:
-    term = lambda z: preg(z, ODD.edge_index)  # noqa: E731
+@pytest.mark.parametrize("built", [False, True])
+def test_transforms_inside(built: bool) -> None:
+    graph: Any = Propagation(ODD.edge_index, 6).build(torch.float64) if built else ODD.edge_index
+    term = lambda z: preg(z, graph)  # noqa: E731
     batch = torch.stack([Z, 2 * Z])
     fast = torch.compile(torch.func.vmap(torch.func.grad(term)), fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(fast(batch), torch.func.vmap(torch.func.grad(term))(batch))

@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from propreg import _choices
 
@@ -56,8 +57,18 @@ def values_are_checked(validate: bool | None, *tensors: Tensor) -> bool:
     if validate is not None:
         if not isinstance(validate, bool):
             raise TypeError(f"validate must be None, True or False, got {validate!r}.")
-        return validate
-    return plain() and all(t.device.type == "cpu" for t in tensors)
+        return validate and have_values(*tensors)
+    return plain() and all(t.device.type == "cpu" for t in tensors) and have_values(*tensors)
+
+
+def have_values(*tensors: Tensor) -> bool:
+    """Whether the tensors are more than a shape: meta and fake tensors have no values to look at."""
+    return not any(t.is_meta or isinstance(t, FakeTensor) for t in tensors)
+
+
+def autocast(device: torch.device) -> bool:
+    """Whether autocast is on for the device; the meta device has none."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 
 def plain() -> bool:
@@ -65,11 +76,14 @@ def plain() -> bool:
 
     Only then may values be read or cached: a tensor created inside a transform dies with it.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not None:
         return False
-    # The test of torch.autograd.Function itself; getattr in case torch moves it.
-    active = getattr(torch._C, "_are_functorch_transforms_active", None)
-    return active is None or not active()
+    return not transformed()
+
+
+def transformed() -> bool:
+    """Whether a ``torch.func`` transform runs: the test of torch.autograd.Function itself."""
+    return torch._C._are_functorch_transforms_active()  # type: ignore[no-any-return, attr-defined]
 
 
 def lasting() -> bool:

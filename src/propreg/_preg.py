@@ -251,9 +251,8 @@ def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor 
         if source is not None:
             _errors.finite_rows("source", source)
     counted = selected(mask, z, options.validate)
-    kind = z.device.type
-    if torch.is_autocast_enabled(kind):
-        with torch.autocast(kind, enabled=False):
+    if _errors.autocast(z.device):
+        with torch.autocast(z.device.type, enabled=False):
             return _value(z, propagation, options, source, counted)
     return _value(z, propagation, options, source, counted)
 

@@ -129,18 +129,20 @@ class Propagation:
 
     def all_connected(self) -> bool:
         """Whether :meth:`connected` holds everywhere; False where that is not known in advance."""
-        if not _errors.plain() or self.differentiable:
-            return False
         if self._all_connected is None:
+            if not (_errors.plain() and _errors.have_values(self.edge_index)) or self.differentiable:
+                return False
             self._all_connected = bool(self.connected().all())
         return self._all_connected
 
     def build(self, dtype: torch.dtype = torch.float32) -> "Propagation":
         """Build the matrix for this dtype now rather than on first use, and return the propagation.
 
-        Call it before ``torch.func`` transforms: inside one a matrix can be used, but not built.
+        Call it before ``torch.compile`` and ``torch.func`` transforms: inside them the fast product is used where the
+        matrix is there, but cannot be built.
         """
         self._matrix(dtype)
+        self.all_connected()
         return self
 
     def to(self, device: torch.device | str) -> "Propagation":
@@ -224,7 +226,7 @@ class Propagation:
         if flat.dtype in (torch.float16, torch.bfloat16):
             flat = flat.float()
         built = self._csr is not None and self._csr.has(flat.dtype)
-        how = _spmm.choose(self.backend, x.device, built=built, weights_need_gradient=self.differentiable)
+        how = _spmm.choose(self.backend, x, built=built, weights_need_gradient=self.differentiable)
         if how == "csr":
             out = self._matrix(flat.dtype)(flat, transposed)
         else:
@@ -242,7 +244,7 @@ class Propagation:
                     f"call propagation.build({dtype}) before, or use backend='auto'."
                 )
             row, col, values = self.entries(dtype)
-            csr = csr or _spmm.Csr(row, col, self.num_nodes)
+            csr = csr or _spmm.Csr(row, col, (self.num_nodes, self.num_nodes))
             csr.set_values(values)
             self._csr = csr
         return csr
