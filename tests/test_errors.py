@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from propreg import PReg, Propagation, laplacian, preg
-from samples import PATH, compressed, edge_index_of_pyg, gaussian
+from samples import PATH, compressed, edge_index_of_pyg, gaussian, pyg
 
 E = PATH.edge_index
 Z = gaussian(4, 3)
@@ -58,7 +58,7 @@ LOGITS: dict[str, tuple[Call, type[Exception], list[str]]] = {
 EDGES: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "a list": (lambda: preg(Z, [[0], [1]]), TypeError, ["edge_index must be an int64 tensor [2, E]", "got a list"]),  # type: ignore[arg-type]
     "none": (lambda: preg(Z, None), TypeError, ["edge_index", "NoneType"]),  # type: ignore[arg-type]
-    "int32": (lambda: preg(Z, E.int()), TypeError, ["edge_index must be int64", "torch.int32", "edge_index.long()"]),
+    "int16": (lambda: preg(Z, E.short()), TypeError, ["edge_index must be int64", "torch.int16", "edge_index.long()"]),
     "floats": (lambda: preg(Z, E.float()), TypeError, ["edge_index must be int64", "torch.float32"]),
     "transposed": (lambda: preg(Z, E.t()), ValueError, ["edge_index", "[2, E]", "(6, 2)", "edge_index.t()"]),
     "one dimension": (lambda: preg(Z, E[0]), ValueError, ["edge_index must have shape [2, E]", "(6,)"]),
@@ -88,6 +88,11 @@ EDGES: dict[str, tuple[Call, type[Exception], list[str]]] = {
         lambda: preg(Z, edge_index_of_pyg(E, 7)),
         ValueError,
         ["EdgeIndex says it has 7 nodes", "z has 4 rows", "sparse_size"],
+    ),
+    "EdgeIndex of two sizes": (
+        lambda: preg(Z, pyg("torch_geometric").EdgeIndex(E, sparse_size=(4, 5))),
+        ValueError,
+        ["EdgeIndex has the sizes (4, 5)", "two kinds of nodes", "one sparse_size"],
     ),
     "num_nodes missing": (lambda: Propagation(E), ValueError, ["num_nodes is missing", "num_nodes=z.shape[0]"]),
     "num_nodes negative": (lambda: Propagation(E, -1), ValueError, ["num_nodes", "-1"]),

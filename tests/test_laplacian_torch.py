@@ -149,7 +149,7 @@ def test_compile_with_inductor() -> None:
         (TypeError, "z must hold floating-point logits", {"z": torch.zeros(6, 3, dtype=torch.int64)}),
         (ValueError, "z has a NaN or infinite value in row 4", {"z": torch.tensor([[0.0]] * 4 + [[torch.nan], [0.0]])}),
         (ValueError, "edge_index must have shape .*pass edge_index.t()", {"edge_index": ODD.t()}),
-        (TypeError, "edge_index must be int64, but its dtype is torch.int32", {"edge_index": ODD.int()}),
+        (TypeError, "edge_index must be int64 or int32, but its dtype is torch.int16", {"edge_index": ODD.short()}),
         (ValueError, "edge_index refers to node 6 but z has 6 rows", {"edge_index": torch.tensor([[0], [6]])}),
         (ValueError, "edge_index refers to node -1 but z has 6 rows", {"edge_index": torch.tensor([[-1], [0]])}),
         (ValueError, r"edge_weight must hold one number per edge, shape \(9,\)", {"edge_weight": torch.ones(3)}),

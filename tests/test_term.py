@@ -72,7 +72,7 @@ def test_it_is_a_part_of_a_module() -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     model.term = Term(PReg(), mu=0.5)
     assert "mu=0.5" in repr(model)
-    assert {name for name in model.state_dict() if name.startswith("term")} == {"term._epoch", "term._extra_state"}
+    assert {name for name in model.state_dict() if name.startswith("term")} == {"term._extra_state"}
     assert "schedule=annealed" in repr(Term(preg, mu=0.5, schedule=annealed))
 
 

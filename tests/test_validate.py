@@ -51,7 +51,7 @@ def test_shapes_and_dtypes_are_always_checked(validate: bool | None) -> None:
     calls: tuple[tuple[Callable[[], object], type[Exception]], ...] = (
         (lambda: preg(Z[0], E, validate=validate), ValueError),
         (lambda: preg(Z.long(), E, validate=validate), TypeError),
-        (lambda: preg(Z, E.int(), validate=validate), TypeError),
+        (lambda: preg(Z, E.short(), validate=validate), TypeError),
         (lambda: preg(Z, E.t(), validate=validate), ValueError),
         (lambda: preg(Z, E, torch.ones(5), validate=validate), ValueError),
         (lambda: preg(Z, E, mask=torch.ones(3).bool(), validate=validate), ValueError),

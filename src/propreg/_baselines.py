@@ -132,7 +132,9 @@ def confidence_penalty(
 
 def _official_laplacian(z: Tensor, graph: Propagation, norm: str | None, reduction: str, *, weighted: bool) -> Tensor:
     weight = graph.edge_weight  # a sparse tensor always has values: all ones count as unweighted
-    weighted = weighted or (weight is not None and not (_errors.plain() and bool((weight == 1).all())))
+    weighted = weighted or (
+        weight is not None and not (_errors.plain() and _errors.have_values(weight) and bool((weight == 1).all()))
+    )
     if weighted or norm is not None or reduction != "mean":
         raise ValueError(
             "variant='official' has no edge weights, no norm and no other reduction than 'mean': leave them out, "

@@ -20,6 +20,11 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
     sized = getattr(edge_index, "sparse_size", None)  # PyG's EdgeIndex knows its number of nodes
     if callable(sized):
         known = [n for n in sized() if n is not None]
+        if len(set(known)) > 1:
+            raise ValueError(
+                f"the EdgeIndex has the sizes {tuple(known)}, edges between two kinds of nodes, but the term compares "
+                "the nodes of one graph: pass an EdgeIndex with one sparse_size."
+            )
         edge_index = edge_index.as_tensor()  # type: ignore[attr-defined]
         if known and num_nodes is not None and max(known) != num_nodes:
             raise ValueError(
@@ -34,9 +39,11 @@ def unpack(edge_index: Tensor, num_nodes: int | None, edge_weight: Tensor | None
         raise ValueError(
             f"edge_index must have shape [2, E], sources above targets, got {tuple(edge_index.shape)}{fix}."
         )
+    if edge_index.dtype == torch.int32:
+        edge_index = edge_index.long()
     if edge_index.dtype != torch.int64:
         raise TypeError(
-            f"edge_index must be int64, but its dtype is {edge_index.dtype}: use edge_index.long(); "
+            f"edge_index must be int64 or int32, but its dtype is {edge_index.dtype}: use edge_index.long(); "
             "a dense adjacency matrix is adj.to_sparse()."
         )
     if num_nodes is None:
@@ -53,7 +60,7 @@ def check_values(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int,
     """Check values: node numbers once per graph, weights only where a check costs no synchronization."""
     if validate is not None and not isinstance(validate, bool):
         raise TypeError(f"validate must be None, True or False, got {validate!r}.")
-    if validate is False or not _errors.plain() or edge_index.is_meta:
+    if validate is False or not _errors.plain() or not _errors.have_values(edge_index):
         return
     if edge_index.shape[1]:
         low, high = (int(v) for v in torch.aminmax(edge_index))
@@ -92,9 +99,9 @@ def _from_sparse(
         adjacency = adjacency.coalesce()
         row, col = adjacency.indices()
     elif adjacency.layout == torch.sparse_csr:
-        row, col = _expand(adjacency.crow_indices()), adjacency.col_indices()
+        row, col = _expand(adjacency.crow_indices(), adjacency._nnz()), adjacency.col_indices()
     elif adjacency.layout == torch.sparse_csc:
-        row, col = adjacency.row_indices(), _expand(adjacency.ccol_indices())
+        row, col = adjacency.row_indices(), _expand(adjacency.ccol_indices(), adjacency._nnz())
     else:
         raise TypeError(
             f"a sparse adjacency must be COO, CSR or CSC, but its layout is {adjacency.layout}: use A.to_sparse_csr()."
@@ -103,9 +110,10 @@ def _from_sparse(
     return edge_index, _weights("the sparse adjacency", adjacency.values(), edge_index), size
 
 
-def _expand(pointers: Tensor) -> Tensor:
+def _expand(pointers: Tensor, total: int) -> Tensor:
     counts = pointers.diff()
-    return torch.repeat_interleave(torch.arange(len(counts), device=pointers.device), counts)
+    rows = torch.arange(len(counts), device=pointers.device)
+    return torch.repeat_interleave(rows, counts, output_size=total)  # a size that is known needs no values
 
 
 def _weights(name: str, weight: object, edge_index: Tensor) -> Tensor:

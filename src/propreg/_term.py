@@ -15,8 +15,8 @@ Schedule = Callable[[float, int], float]
 class Term(nn.Module):
     r"""A regularizer that owns its strength: ``loss = ce + term(z, edge_index)``, and ``term.step()`` after an epoch.
 
-    The strength in epoch e is ``schedule(mu, e)``. The epoch is part of ``state_dict``, so that a training that is
-    resumed goes on with the right strength. Nothing is computed where the strength is 0.
+    The strength in epoch e is ``schedule(mu, e)``. Both are part of ``state_dict``, so that a training that is resumed
+    goes on with the right strength. Nothing is computed where the strength is 0.
 
     Args:
         regularizer: A module like :class:`propreg.PReg`, or any callable that returns a scalar.
@@ -25,6 +25,7 @@ class Term(nn.Module):
             :func:`propreg.constant`.
 
     Attributes:
+        epoch: The current epoch, from 1.
         last: The value of the last call without its strength, detached, for logs; None before the first call, and after
             one at strength 0.
 
@@ -43,8 +44,6 @@ class Term(nn.Module):
         )
     """
 
-    _epoch: Tensor
-
     def __init__(self, regularizer: Callable[..., Tensor], mu: float = 0.5, *, schedule: Schedule = constant) -> None:
         super().__init__()
         if not callable(regularizer):
@@ -53,7 +52,7 @@ class Term(nn.Module):
             raise TypeError(f"schedule must be a function (mu, epoch) → strength, got a {type(schedule).__name__}.")
         self.regularizer, self.schedule, self.last = regularizer, schedule, None
         self.mu = mu
-        self.register_buffer("_epoch", torch.tensor(1, dtype=torch.int64))
+        self.epoch = 1
 
     last: Tensor | None
 
@@ -71,18 +70,13 @@ class Term(nn.Module):
         self._mu = float(mu)
 
     @property
-    def epoch(self) -> int:
-        """The current epoch, from 1."""
-        return int(self._epoch)
-
-    @property
     def strength(self) -> float:
         """The strength of the current epoch."""
         return self.schedule(self.mu, self.epoch)
 
     def step(self) -> None:
         """Go on to the next epoch; call it as often as a learning-rate scheduler."""
-        self._epoch += 1
+        self.epoch += 1
 
     def forward(self, z: Tensor, *graph: Any, **options: Any) -> Tensor:
         """The strength times the regularizer of ``z`` and the graph."""
@@ -95,12 +89,12 @@ class Term(nn.Module):
         return strength * value
 
     def get_extra_state(self) -> dict[str, float]:
-        """The strength is saved with the epoch."""
-        return {"mu": self.mu}
+        """Numbers on no device: reading the epoch waits for no GPU."""
+        return {"mu": self.mu, "epoch": self.epoch}
 
     def set_extra_state(self, state: dict[str, float]) -> None:
         """As saved."""
-        self.mu = state["mu"]
+        self.mu, self.epoch = state["mu"], int(state["epoch"])
 
     def extra_repr(self) -> str:
         name = getattr(self.schedule, "__name__", repr(self.schedule))
