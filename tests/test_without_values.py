@@ -1,4 +1,5 @@
 """Tensors without values (meta and fake), another default device, and whole numbers of 32 bits."""
+# ruff: noqa: ARG005 (every entry of the table takes the same four arguments)
 
 from collections.abc import Callable
 from typing import Any

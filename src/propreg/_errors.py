@@ -83,7 +83,7 @@ def plain() -> bool:
 
 def transformed() -> bool:
     """Whether a ``torch.func`` transform runs: the test of torch.autograd.Function itself."""
-    return torch._C._are_functorch_transforms_active()  # type: ignore[no-any-return, attr-defined]
+    return torch._C._are_functorch_transforms_active()
 
 
 def lasting() -> bool:

@@ -108,7 +108,13 @@ def _multiply(matrix: Tensor, x: Tensor) -> Tensor:
 
 @torch.library.custom_op("propreg::csr_product", mutates_args=())
 def _csr_product(
-    x: Tensor, crow: Tensor, col: Tensor, values: Tensor, crow_t: Tensor, col_t: Tensor, values_t: Tensor
+    x: Tensor,
+    crow: Tensor,
+    col: Tensor,
+    values: Tensor,
+    crow_t: Tensor,
+    col_t: Tensor,  # noqa: ARG001
+    values_t: Tensor,  # noqa: ARG001
 ) -> Tensor:
     """The product as one operator that a compiler does not look into; the transpose is for its backward pass."""
     return _multiply(_matrix(crow, col, values, len(crow_t) - 1), x)
