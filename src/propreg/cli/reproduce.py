@@ -1,4 +1,4 @@
-"""``propreg reproduce``: the paper's experiments, run by run."""
+"""``propreg reproduce``: the paper's experiments, or those of a file of yours, run by run."""
 
 import json
 import shlex
@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from propreg.study.execute.runner import Progress, SweepReport
     from propreg.study.spec.experiment import Experiment
 
-Names = Annotated[list[str], typer.Argument(help="Experiments, for example table1.", autocompletion=experiments)]
+Names = Annotated[
+    list[str],
+    typer.Argument(help="Experiments, for example table1, or my.toml of your own.", autocompletion=experiments),
+]
 
 
 def reproduce(
@@ -66,7 +69,7 @@ def reproduce(
     with one_sentence():
         from propreg.devices import check_device
         from propreg.store.store import Store
-        from propreg.study.execute.runner import Stop
+        from propreg.study.execute.runner import Stop, refuse_changed_graphs
         from propreg.study.execute.runner import reproduce as train
         from propreg.study.spec.shards import Shard
 
@@ -81,6 +84,7 @@ def reproduce(
         show = _Shown(as_json)
         with Store(store) as opened, stop.on_signals():
             _tell_of_results(parts, opened)
+            refuse_changed_graphs(opened, batches)
             report = train(batches, opened, lambda: make_trainer(device, opened.path), stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 def status(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments, for example table1. None: all.", autocompletion=experiments)
+        list[str] | None,
+        typer.Argument(
+            help="Experiments, for example table1, or my.toml of your own. None: all.", autocompletion=experiments
+        ),
     ] = None,
     only: Only = None,
     seeds: Seeds = None,

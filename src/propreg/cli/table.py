@@ -37,7 +37,10 @@ class Format(StrEnum):
 def table(
     name: Annotated[
         str | None,
-        typer.Argument(help="An experiment, for example table1; without it, a list.", autocompletion=experiments),
+        typer.Argument(
+            help="An experiment, for example table1, or my.toml of your own; without it, a list.",
+            autocompletion=experiments,
+        ),
     ] = None,
     format: Annotated[Format | None, typer.Option(help="The format; default text.")] = None,
     long: Annotated[

@@ -19,13 +19,15 @@ from propreg.data.digests import join_digests
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Method, Model, Protocol, Replica, Report, Result, Sizes
 from propreg.jsonio import canonical, from_json, to_json
-from propreg.store.errors import StudyError
+from propreg.store.errors import StudyError, unknown
 from propreg.store.reports import ACCURACY, from_score, has_reports, read_reports, to_score, write_reports
 
 RECIPE = 1
 """Changes when the math of a training does, so that old and new results never share a key."""
 
-SplitKind = Literal["official", "public", "scaffold"]
+SplitKind = Literal["official", "public", "scaffold", "own", "random"]
+OWN_SPLITS = ("own", "random")
+"""The splits of graphs that are no benchmarks: that of the file, or drawn with 20 and 30 nodes of each class."""
 Measure = Literal["", "distance"]
 Labels = Literal["pyg", "authors"]
 DATASET_PARTS = ("edges", "features", "labels")
@@ -39,13 +41,13 @@ class Cell:
     """Everything of a run but its split's number and its seed.
 
     Args:
-        dataset: Its name in the catalog.
-        digest: The content digest of its edges, features and labels.
+        dataset: Its name in the catalog, or that of a graph in an experiment of your own.
+        digest: The content digest of its edges, features and labels, and of a split of its own.
         labels: Which labels CiteSeer's nodes without one get, see :func:`propreg.load_dataset`.
         split_kind: ``"official"`` for the ten random splits (on digits its seeded ones), ``"public"``,
-            ``"scaffold"`` for molecules.
+            ``"scaffold"`` for molecules, ``"own"`` or ``"random"`` for a graph that is no benchmark.
         train_nodes: The public split's training set grown to this many nodes; the split's number is then the draw.
-        normalize: Whether rows of features are normalized.
+        normalize: Whether rows of features are normalized; a graph that is no benchmark is scaled as ``fit`` does.
         model, method, protocol: As the engine takes them.
         strength, lr, weight_decay, dropout, patience, unmask: As in :class:`propreg.engine.spec.Replica`.
         measure: ``"distance"`` also records the intra-class distance ω of the reported epoch.
@@ -284,6 +286,32 @@ class Record:
 
 
 @dataclass(frozen=True)
+class GraphFile:
+    """A graph that is no benchmark.
+
+    Args:
+        path: The file or folder.
+        digests: The digest of each of its parts.
+        sizes: Its numbers, from which costs are computed.
+        directed: Whether ``edges.csv`` lists edges from source to target only.
+    """
+
+    path: str
+    digests: tuple[tuple[str, str], ...]
+    sizes: Sizes
+    directed: bool = False
+
+    @property
+    def has_split(self) -> bool:
+        """Whether it has a split of its own."""
+        return any(part == "splits" for part, _ in self.digests)
+
+    def digest(self, split_kind: SplitKind) -> str:
+        """The content digest of what runs on a kind of split depend on."""
+        return join_digests({part: digest for part, digest in self.digests if part != "splits" or split_kind == "own"})
+
+
+@dataclass(frozen=True)
 class Batch:
     """Runs that share graph, architecture, method and protocol, and are trained as one program, in a fixed order.
 
@@ -292,12 +320,14 @@ class Batch:
         runs: The members.
         rules: Further selection rules that report on each run.
         measures: Whether each report has measures.
+        graph: Where their graph is, if it is no benchmark.
     """
 
     title: str
     runs: tuple[Run, ...]
     rules: tuple[str, ...] = ()
     measures: bool = False
+    graph: GraphFile | None = None
 
     @cached_property
     def id(self) -> str:
@@ -307,7 +337,8 @@ class Batch:
     @cached_property
     def cost(self) -> float:
         """Its time relative to other batches, see :func:`cost_of`."""
-        return sum(cost_of(run.cell) for run in self.runs)
+        sizes = None if self.graph is None else self.graph.sizes
+        return sum(cost_of(run.cell, sizes) for run in self.runs)
 
     def is_complete(self, reports: str | None) -> bool:
         """Whether a run that is recorded with these reports needs no training for this batch."""
@@ -323,11 +354,15 @@ def batch_id(keys: str) -> str:
     return hashlib.sha256(keys.encode()).hexdigest()[:16]
 
 
-def cost_of(cell: Cell) -> float:
+def cost_of(cell: Cell, sizes: Sizes | None = None) -> float:
     """The numbers that an epoch of one run touches: its time relative to others.
 
+    Args:
+        cell: The run's.
+        sizes: Those of a graph that is no benchmark.
+
     Raises:
-        StudyError: If the model or the method is not registered in this process.
+        StudyError: If the model or the method is not registered in this process, or the sizes are not known.
     """
     model = cell.model
     try:
@@ -337,9 +372,11 @@ def cost_of(cell: Cell) -> float:
     if cell.dataset in MOLECULE_SETS:
         molecules = MOLECULE_SETS[cell.dataset]
         sizes = Sizes(molecules.nodes, 2 * molecules.bonds, 0, molecules.tasks)
-    else:
+    elif cell.dataset in NODE_SETS:
         graph = NODE_SETS[cell.dataset]
         sizes = Sizes(graph.nodes, 2 * graph.edges, graph.features, graph.classes)
+    if sizes is None:
+        raise unknown("benchmark", cell.dataset, [*NODE_SETS, *MOLECULE_SETS])
     return float((1 + passes) * model.layers * architecture.cost(model, sizes) + 20 * sizes.features * model.width)
 
 

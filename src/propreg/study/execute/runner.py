@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from propreg.store.run import Batch, Record
+from propreg.store.errors import StudyError
+from propreg.store.run import Batch, Cell, Record
 from propreg.store.store import Store
 from propreg.study.execute.executors import Begun, Event, Executor, Failure, Finished, LocalExecutor, Trains
 from propreg.study.spec.batches import longest_first
@@ -140,6 +141,25 @@ def run_sweep(
     elif report.unequal:
         report.reason = "some runs came out differently"
     return report
+
+
+def refuse_changed_graphs(store: Store, batches: Sequence[Batch]) -> None:
+    """Refuse to train beside the recorded runs of a graph that has had another content, under the same name.
+
+    Raises:
+        StudyError: If a graph that is no benchmark has changed since runs on it were recorded.
+    """
+    files = {batch.runs[0].cell.dataset: batch.graph for batch in batches if batch.graph is not None}
+    if not files:
+        return
+    for text in sorted({text for text, *_ in store.run_ids()}):
+        cell = Cell.from_text(text)
+        file = files.get(cell.dataset)
+        if file is not None and cell.digest != file.digest(cell.split_kind):
+            raise StudyError(
+                f"{file.path} has changed since runs on {cell.dataset} were recorded in {store.path}, which are kept: "
+                "put the old file back, or name the new graph differently, or name another store with --store."
+            )
 
 
 class _Sweep:

@@ -15,16 +15,19 @@ from propreg.data.benchmarks.catalog import MOLECULE_SETS
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.errors import DataError
 from propreg.data.graph import Split
-from propreg.data.splits import grow_train, official_splits
+from propreg.data.own.load import read_graph
+from propreg.data.scaling import scaling_of
+from propreg.data.splits import grow_train, official_splits, random_split
 from propreg.devices import check_device, find_device, processor
 from propreg.engine.models.network import Network, no_dropout
 from propreg.engine.spec import Result
 from propreg.engine.tasks.node import Problem
 from propreg.engine.training.batches import CPU_GROUP, Options, train_all
+from propreg.engine.validate import check
 from propreg.molecules.trainer import MoleculeTrainer
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.provenance import engine_digest
-from propreg.store.run import DATASET_PARTS, Batch, Cell, Outcome, Record, Run
+from propreg.store.run import DATASET_PARTS, OWN_SPLITS, Batch, Cell, GraphFile, Outcome, Record, Run
 
 
 class Trainer:
@@ -64,11 +67,19 @@ class Trainer:
             if stop():
                 raise Stopped
             return
-        problem = self.problem(batch.runs)
+        problem = self.problem(batch.runs, batch.graph)
         try:
             network = problem.network(cell.model)
-        except ValueError as error:  # a name that is registered in another program
-            raise StudyError(str(error)) from error
+            check(
+                cell.model,
+                cell.method,
+                [run.replica() for run in batch.runs],
+                cell.protocol,
+                problem.splits,
+                problem.graph.y,
+            )
+        except ValueError as error:  # a name that is registered in another program, or a setting that cannot be
+            raise StudyError(f"{batch.title}: {error}") from error
         measured = cell.measure == "distance"
         on_cpu = self.device.type == "cpu"
         size = CPU_GROUP if on_cpu else None
@@ -88,14 +99,14 @@ class Trainer:
         """The file that a batch that is stopped goes on from; None if it begins anew."""
         return self._molecules.kept(batch) if batch.runs[0].cell.dataset in MOLECULE_SETS else None
 
-    def problem(self, runs: tuple[Run, ...]) -> Problem:
-        """The graph of runs that share one, with the splits they need."""
+    def problem(self, runs: tuple[Run, ...], file: GraphFile | None = None) -> Problem:
+        """The graph of runs that share one, with the splits they need; ``file`` is that of one that is no benchmark."""
         cell = runs[0].cell
         name = (cell.dataset, cell.digest, cell.labels, cell.normalize)
         try:
             if name not in self._problems:
                 self._splits[name] = {}
-                self._problems[name] = self._load(cell, self._splits[name])
+                self._problems[name] = self._load(cell, self._splits[name], file)
             for run in runs:
                 known = run.cell.split_name(run.split)
                 if known not in self._splits[name]:
@@ -104,11 +115,26 @@ class Trainer:
             raise StudyError(str(error)) from error
         return self._problems[name]
 
-    def _load(self, cell: Cell, splits: dict[str, Split]) -> Problem:
-        graph = load_node_graph(cell.dataset, self.root, labels=cell.labels, normalize_features=cell.normalize)
+    def _load(self, cell: Cell, splits: dict[str, Split], file: GraphFile | None) -> Problem:
+        if file is not None:
+            graph = read_graph(file.path, directed=file.directed)
+            graph = replace(graph, x=scaling_of(graph.x)(graph.x)) if cell.normalize else graph
+        elif cell.split_kind in OWN_SPLITS:
+            raise StudyError(
+                f"{cell.dataset} is a graph of an experiment of yours, and no benchmark: train it again with propreg "
+                "reproduce, its TOML file, and a new store."
+            )
+        else:
+            graph = load_node_graph(cell.dataset, self.root, labels=cell.labels, normalize_features=cell.normalize)
         # Without the digest of a split: random streams name the split themselves.
-        graph = replace(graph, digests={part: graph.digests[part] for part in DATASET_PARTS})
+        parts = (*DATASET_PARTS, "splits") if cell.split_kind == "own" else DATASET_PARTS
+        graph = replace(graph, digests={part: graph.digests[part] for part in parts if part in graph.digests})
         problem = Problem(graph, splits, self.device)
+        if problem.digest != cell.digest and file is not None:
+            raise StudyError(
+                f"{file.path} has changed: its content is {problem.digest[:16]}, and the runs are of "
+                f"{cell.digest[:16]}; what is recorded is kept. Put the old file back, or run the command again."
+            )
         if problem.digest != cell.digest:
             raise StudyError(
                 f"{cell.dataset} on disk has content {problem.digest[:16]}, but the run names {cell.digest[:16]}: "
@@ -118,6 +144,8 @@ class Trainer:
 
     def _split(self, run: Run, problem: Problem) -> Split:
         cell, graph = run.cell, problem.graph
+        if cell.split_kind == "random" and cell.train_nodes is None:
+            return random_split(graph.y, seed=run.split, small_classes="shrink")
         if cell.split_kind == "official":
             if cell.train_nodes is not None:
                 raise StudyError("train_nodes grows the public split; the official ones leave no node free to add.")

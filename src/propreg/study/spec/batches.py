@@ -32,7 +32,7 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
                 groups[shared] = {}
                 size = line.batch or batch_size(run.cell.model.name, run.cell.dataset)
                 title = f"{line.dataset} {line.model} {line.method.name}"
-                made[shared] = (Batch(title, (), line.rules, line.measures), size)
+                made[shared] = (Batch(title, (), line.rules, line.measures, line.graph), size)
             groups[shared].setdefault(run.key, run)
     found = []
     for shared, members in groups.items():

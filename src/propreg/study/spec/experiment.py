@@ -1,4 +1,4 @@
-"""Experiments as data: a TOML file in ``experiments/`` per table or figure, read and expanded to lines and runs.
+"""Experiments as data: a TOML file per table or figure, in ``experiments/`` or of your own, expanded to lines and runs.
 
 A *line* is one entry of a table, for example GCN with P-reg (reference) on Cora: a cell for each strength, each on the
 same splits and seeds.
@@ -17,22 +17,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, get_args
 
-from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS, MoleculeSet, NodeSet
-from propreg.data.benchmarks.catalog import find as find_dataset
-from propreg.data.errors import DataError
+from propreg.data.benchmarks.catalog import MoleculeSet, NodeSet
 from propreg.engine.spec import Protocol, RuleName
 from propreg.store.errors import StudyError, UsageError, unknown
-from propreg.store.run import Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
-from propreg.study.spec.presets import NamedMethod, named_grid, named_method, named_model, published, weight_decay
+from propreg.store.run import OWN_SPLITS, Cell, GraphFile, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
+from propreg.study.spec.own import Entry, Names, read_names
+from propreg.study.spec.presets import NamedMethod, named_grid, named_method, published, weight_decay
 
 _NEEDED = ("datasets", "models", "methods", "splits", "seeds")
 _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
-    "batch", "lr", "published",
+    "batch", "lr", "published", "weight_decay", "dropout",
 }  # fmt: skip
+_TABLES = ("title", "paper", "parts", "graphs", "models")
 _FILTERS = ("dataset", "model", "method", "preset")
 _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
 
@@ -42,7 +43,7 @@ class Line:
     """One model with one method on one dataset: a cell per strength, each on ``splits`` × ``seeds``.
 
     ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule. ``own_rule`` is
-    the one that the model was published with, where that is known.
+    the one that the model was published with, where that is known; ``graph`` is the file of one that is no benchmark.
     """
 
     dataset: str
@@ -56,6 +57,7 @@ class Line:
     rules: tuple[str, ...] = ()
     measures: bool = False
     own_rule: str = ""
+    graph: GraphFile | None = None
 
     def runs(self) -> Iterator[Run]:
         """All runs of the line."""
@@ -113,9 +115,8 @@ def study_names() -> list[str]:
     return [name for name in experiment_names() if name not in BESIDE]
 
 
-@cache
 def load_experiment(name: str) -> Experiment:
-    """Read and expand an experiment of the package, once per process: a page needs the same ones again and again.
+    """Read and expand an experiment: one of the package by its name, or one of your own by the path of its TOML file.
 
     Raises:
         StudyError: If there is none of this name; the message lists them.
@@ -125,6 +126,18 @@ def load_experiment(name: str) -> Experiment:
         >>> len(smoke.lines), len(list(smoke.runs()))
         (6, 200)
     """
+    if not name.endswith(".toml"):
+        return _packaged(name)
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
+    return read_experiment(name, text, Path(name).parent)
+
+
+@cache
+def _packaged(name: str) -> Experiment:
+    """An experiment of the package, read once per process: a page needs the same ones again and again."""
     known = experiment_names()
     if name not in known:
         raise unknown("experiment", name, known)
@@ -132,13 +145,16 @@ def load_experiment(name: str) -> Experiment:
     return read_experiment(name, file.read_text(encoding="utf-8"))
 
 
-def read_experiment(name: str, text: str) -> Experiment:
-    """Expand the text of an experiment; ``name`` is what errors call it."""
+def read_experiment(name: str, text: str, folder: Path = Path()) -> Experiment:
+    """Expand the text of an experiment; ``name`` is what errors call it, and paths in it begin in ``folder``."""
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"experiment {name} is not TOML: {error}.") from error
-    lines = []
+    for key in found:
+        if key not in _TABLES:
+            raise unknown(f"table of experiment {name}", key, _TABLES)
+    lines, names = [], read_names(found, name, folder)
     for part in found.get("parts", []):
         for key in part:
             if key not in _KEYS:
@@ -146,7 +162,7 @@ def read_experiment(name: str, text: str) -> Experiment:
         for key in _NEEDED:
             if key not in part:
                 raise StudyError(f"A part of experiment {name} has no {key}: each needs {', '.join(_NEEDED)}.")
-        lines += list(_lines(part))
+        lines += list(_lines(part, names))
     if not lines:
         raise StudyError(f"experiment {name} has no [[parts]]: give it at least one with datasets, models and methods.")
     return Experiment(name, str(found.get("title", name)), str(found.get("paper", "")), tuple(lines))
@@ -188,10 +204,7 @@ def select_lines(
     return tuple(replace(line, seeds=_subset(line, seeds, experiment.name)) for line in kept)
 
 
-def _lines(part: dict[str, Any]) -> Iterator[Line]:
-    kind: SplitKind = part.get("split_kind", "official")
-    if kind not in get_args(SplitKind):
-        raise unknown("split_kind", kind, get_args(SplitKind))
+def _lines(part: dict[str, Any], names: Names) -> Iterator[Line]:
     splits, seeds = _numbers(part, "splits"), _numbers(part, "seeds")
     rules, measures = tuple(part.get("rules", ())), part.get("measures", False)
     for rule in rules:
@@ -200,15 +213,16 @@ def _lines(part: dict[str, Any]) -> Iterator[Line]:
     if not isinstance(measures, bool):
         raise StudyError(f"measures must be true or false, got {measures!r}.")
     for dataset in part["datasets"]:
+        entry = names.dataset(dataset)
         for model in part["models"]:
             for name in part["methods"]:
                 method = named_method(name)
                 strengths = _strengths(part, method, f"{dataset}/{model}")
-                start, own_rule = _base(part, dataset, model, kind)
+                start, own_rule = _base(part, dataset, model, names)
                 beside = (own_rule,) if own_rule and own_rule != start.protocol.rule else ()
                 watched = tuple(dict.fromkeys((*rules, *beside)))
                 for variant, base, ratio in _variants(part, start, method):
-                    term = method.on(_output_size(dataset))
+                    term = method.on(_output_size(entry))
                     # In one go: a cell without a term drops its ratio.
                     cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
                     yield Line(
@@ -223,31 +237,52 @@ def _lines(part: dict[str, Any]) -> Iterator[Line]:
                         watched,
                         measures,
                         own_rule,
+                        entry if isinstance(entry, GraphFile) else None,
                     )
 
 
-def _base(part: dict[str, Any], dataset: str, model: str, kind: SplitKind) -> tuple[Cell, str]:
+def _split_kind(part: dict[str, Any], dataset: str, entry: Entry) -> SplitKind:
+    """How the splits of a dataset are made, if the part asks for a way that it has."""
+    own = isinstance(entry, GraphFile)
+    usual = "own" if isinstance(entry, GraphFile) and entry.has_split else "random" if own else "official"
+    kind: SplitKind = part.get("split_kind", usual)
+    if kind not in get_args(SplitKind):
+        raise unknown("split_kind", kind, get_args(SplitKind))
+    if (kind == "scaffold") != isinstance(entry, MoleculeSet) or (kind in OWN_SPLITS) != own:
+        raise StudyError(
+            f"{dataset} has no {kind} split: molecules have a scaffold split, benchmarks official or public ones, and "
+            "graphs of your own an own split or random ones."
+        )
+    if kind == "own" and isinstance(entry, GraphFile):
+        if not entry.has_split:
+            raise StudyError(f"{dataset} has no split of its own: leave split_kind out, and splits are drawn.")
+        if _numbers(part, "splits") != (0,):
+            raise StudyError(f'{dataset} has one split of its own: write splits = 1, or split_kind = "random".')
+    return kind
+
+
+def _base(part: dict[str, Any], dataset: str, model: str, names: Names) -> tuple[Cell, str]:
     """The plain cell of a line, and the rule that its model was published with."""
-    entry = _dataset(dataset)
-    if (kind == "scaffold") != isinstance(entry, MoleculeSet):
-        raise StudyError(f"{dataset} has no {kind} split: molecules have a scaffold split, graphs have the others.")
+    entry = names.dataset(dataset)
+    name = dataset if isinstance(entry, GraphFile) else entry.name
+    kind = _split_kind(part, dataset, entry)
     measure: Measure = part.get("measure", "")
     if measure not in get_args(Measure):
         raise unknown("measure", measure, get_args(Measure))
     if part.get("published", False):
-        architecture, known, recipe = published(model, entry.name)
+        architecture, known, recipe = published(model, name)
         usual, normalize = known, recipe.normalize
     else:
-        architecture, dropout = named_model(model)
+        architecture, dropout = names.model(model)
         usual = {"rule": "official", "max_epochs": 10_000, "weight_decay_scope": "all", "patience": 200, "lr": 0.01}
-        usual |= {"weight_decay": weight_decay(entry.name), "dropout": dropout}
+        usual |= {"weight_decay": weight_decay(name), "dropout": dropout}
         normalize = True
-    chosen = {name: part.get(name, value) for name, value in usual.items()}
+    chosen = {each: part.get(each, value) for each, value in usual.items()}
     protocol = Protocol(chosen["rule"], chosen["max_epochs"], chosen["weight_decay_scope"])
-    labels = labels_for(entry.name, kind)
+    labels = labels_for(name, kind)
     cell = Cell(
-        entry.name,
-        dataset_digest(entry.name, labels),
+        name,
+        entry.digest(kind) if isinstance(entry, GraphFile) else dataset_digest(name, labels),
         labels=labels,
         split_kind=kind,
         normalize=part.get("normalize", normalize),
@@ -296,16 +331,10 @@ def _numbers(part: dict[str, Any], key: str) -> tuple[int, ...]:
     return tuple(range(given)) if isinstance(given, int) else tuple(given)
 
 
-def _dataset(name: str) -> NodeSet | MoleculeSet:
-    try:
-        return find_dataset(name)
-    except DataError:
-        raise unknown("dataset", name, [*NODE_SETS, *MOLECULE_SETS]) from None
-
-
-def _output_size(name: str) -> int:
-    """Classes of a node dataset, tasks of a molecule dataset."""
-    entry = _dataset(name)
+def _output_size(entry: Entry) -> int:
+    """Classes of a graph, tasks of a molecule dataset."""
+    if isinstance(entry, GraphFile):
+        return entry.sizes.classes
     return entry.classes if isinstance(entry, NodeSet) else entry.tasks
 
 

@@ -19,7 +19,8 @@ def paper_number(section: str, model: str, method: str, family: str, dataset: st
         >>> paper_number("table1", "mlp-16", "preg-reference", "preg", "cora")
         (64.41, 4.56)
     """
-    rows = _numbers().get(section, {}).get(printed_model(section, model), {})
+    models = _numbers().get(section, {})
+    rows = models.get(printed_model(section, model), {}) if models else {}  # your own models have no architecture here
     found = rows.get(method, rows.get(family, {})).get(dataset)
     return None if found is None else (float(found[0]), float(found[1]))
 

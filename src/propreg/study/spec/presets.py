@@ -41,8 +41,17 @@ class NamedMethod:
         return replace(self.settings, phi_scale=decimal("phi_scale", 1 / classes)) if self.by_classes else self.settings
 
 
-def named_model(name: str) -> tuple[Model, float]:
+def model_names() -> list[str]:
+    """The presets, and the registered architectures."""
+    return [*dict.fromkeys((*_presets()["models"], *MODELS))]
+
+
+def named_model(name: str, also: Iterable[str] = ()) -> tuple[Model, float]:
     """The architecture of this name, and its dropout rate: a preset, or a registered one as ``fit`` trains it.
+
+    Args:
+        name: The name.
+        also: Names that are known, too, to whom an unknown name is told.
 
     Example:
         >>> named_model("mlp-16")[0].hidden, named_model("gat")[1]
@@ -54,7 +63,7 @@ def named_model(name: str) -> tuple[Model, float]:
         dropout = float(settings.pop("dropout"))
         return Model.of(**settings), dropout
     if name not in MODELS:
-        raise unknown("model", name, {**known, **MODELS})
+        raise unknown("model", name, [*also, *model_names()])
     return MODELS[name].default, MODELS[name].dropout
 
 
