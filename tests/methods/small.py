@@ -9,6 +9,7 @@ from propreg.engine.models import MODELS
 SMALLER: dict[str, dict[str, Any]] = {
     "gat": {"hidden": 4, "heads": 2},
     "gcnii": {"layers": 5},
+    "graph-unet": {"pooled": 40, "input_dropout": 0.5},
     "o-bvat": {"ascents": 3},
     "s-bvat": {"hops": 1, "sampled": 8},
     "graphmix": {"predictions": 3, "ramp_start": 5, "ramp_end": 30},

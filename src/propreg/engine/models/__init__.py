@@ -8,6 +8,7 @@ from propreg.engine.models.deep_appnp import DEEP_APPNP
 from propreg.engine.models.gat import GAT
 from propreg.engine.models.gcn_mlp import GCN, MLP
 from propreg.engine.models.gcnii import GCNII
+from propreg.engine.models.graph_unet import GRAPH_UNET
 from propreg.engine.models.label_propagation import LABEL_PROPAGATION
 from propreg.engine.models.molecules import MOL_GCN, MOL_GIN
 from propreg.engine.models.s2gc import S2GC
@@ -16,7 +17,7 @@ from propreg.engine.registry import Registry
 
 MODELS: Registry[Architecture] = Registry(
     "model",
-    (GCN, GAT, MLP, APPNP, DEEP_APPNP, GCNII, S2GC, DAGNN, TUNED_GCN, LABEL_PROPAGATION, CORRECT_SMOOTH),
+    (GCN, GAT, MLP, APPNP, DEEP_APPNP, GCNII, S2GC, DAGNN, TUNED_GCN, GRAPH_UNET, LABEL_PROPAGATION, CORRECT_SMOOTH),
     more="propreg.methods",
 )
 """Those that classify nodes: architectures, and the training methods of :mod:`propreg.methods`."""

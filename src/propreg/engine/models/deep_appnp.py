@@ -11,8 +11,10 @@ from propreg.engine.models.architecture import Source, check_two_layers
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from propreg.engine.models.network import Draw
-    from propreg.engine.ops import Matrix, ReplicaMatrix
+    from propreg.engine.ops import Matrix, Pattern, ReplicaMatrix
     from propreg.engine.tasks.node import Problem
 
 
@@ -50,10 +52,15 @@ class DeepAppnp(Appnp):
             return self.adjacency
         pattern = self.edges.pattern
         kept = masks.kept(pattern.nnz, self.edges.values.dtype).masked_fill_(self.loops, 1.0).mul_(self.edges.values)
-        ones = kept.new_ones(len(kept), pattern.shape[0], 1)
-        degree = pattern.multiply(kept, ones, False).squeeze(2)
-        root = degree.rsqrt().masked_fill_(degree == 0, 0.0)
-        return ops.ReplicaMatrix(pattern, kept * root[:, pattern.row] * root[:, pattern.col])
+        return normalized(pattern, kept)
+
+
+def normalized(pattern: Pattern, values: Tensor) -> ReplicaMatrix:
+    """D^(−1/2) A D^(−1/2) of each replica, from the values of A [R, nnz] in the order of rows."""
+    ones = values.new_ones(len(values), pattern.shape[0], 1)
+    degree = pattern.multiply(values, ones, False).squeeze(2)
+    root = degree.rsqrt().masked_fill_(degree == 0, 0.0)
+    return ops.ReplicaMatrix(pattern, values * root[:, pattern.row] * root[:, pattern.col])
 
 
 def build(problem: Problem, model: Model) -> DeepAppnp:

@@ -81,6 +81,23 @@ class DeepResidual(nn.Module):
         return z
 
 
+class WeightedUNet(nn.Module):
+    """PyG's ``GraphUNet``, with the weights of the edges as its third argument."""
+
+    def __init__(self, features: int, width: int, classes: int, depth: int, ratios: list[float]) -> None:
+        from torch_geometric.nn import GraphUNet
+
+        super().__init__()
+        self.net = GraphUNet(features, width, classes, depth, ratios)
+        self.net.augment_adj = _two_hops  # PyG's own multiplies CSR matrices: it warns, and on a CPU it needs MKL
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None) -> Tensor:
+        """[N, F] → [N, C]."""
+        weights = {} if edge_weight is None else {"edge_weight": edge_weight}
+        z: Tensor = self.net(x, edge_index, **weights)
+        return z
+
+
 class Block(nn.Module):
     """A convolution with a residual and a norm, where there are any, then ReLU and dropout."""
 
@@ -145,6 +162,17 @@ class SmoothedPredictions(_HoldsLabels):
         return diffusion.logarithm(
             diffusion.corrected_and_smoothed(adjacency, x.softmax(-1), self.labels, *self.shares)
         )
+
+
+def _two_hops(edge_index: Tensor, edge_weight: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """The edges of (A + I)² without its diagonal, with A's loops replaced by I, and their weights."""
+    loop, nodes = edge_index[0] == edge_index[1], torch.arange(num_nodes, device=edge_index.device)
+    places = torch.cat([edge_index[:, ~loop], nodes.expand(2, -1)], 1)
+    values = torch.cat([edge_weight[~loop], edge_weight.new_ones(num_nodes)])
+    a = torch.sparse_coo_tensor(places, values, (num_nodes, num_nodes), check_invariants=False)
+    squared = torch.sparse.mm(a, a).coalesce()
+    between = squared.indices()[0] != squared.indices()[1]
+    return squared.indices()[:, between], squared.values()[between]
 
 
 def _with_loops(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None) -> Propagation:

@@ -133,6 +133,8 @@ class Network:
     the input, where a model has it, is that of ``first(p, masks)``; it applies to r, too, if a method says so.
     """
 
+    recordable = True
+    """Whether an epoch may be a CUDA graph, see :class:`propreg.engine.training.phases.Phase`."""
     auxiliary: Tensor | None = None
     """What the last :meth:`finish` adds to the loss of each replica [R]: only modules of the user's own do."""
     optimizer: MakeOptimizer | None = None

@@ -98,6 +98,7 @@ def one_phase(
     """The training of a model, or of a network of the caller's own, with a regularizer."""
     recordable = network is None and not method.regularizer.own  # what is the user's own may do anything
     network = network or problem.network(model)
+    recordable = recordable and network.recordable
     optimizer = network.optimizer or OPTIMIZERS[protocol.optimizer]
     state = begin(problem, network, model, replicas, protocol, optimizer=optimizer)
     objective = RegularizedLoss(method, problem.regularizer(method))
