@@ -1,6 +1,6 @@
 """What is trained: the model, the method, the protocol, and one line per replica. Plain data, no behavior."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -82,6 +82,16 @@ class Model:
     def identity(self) -> dict[str, Any]:
         """The settings that random streams depend on: the architecture, not the dropout rates."""
         return {name: getattr(self, name) for name in ("name", *self.architecture.streams)}
+
+    def beside(self, shared: "Model") -> tuple[tuple[str, float], ...]:
+        """What differs from the model that the replicas of a program share, for :attr:`Replica.own`."""
+        mine = ((name, getattr(self, name)) for name in self.architecture.per_replica)
+        return tuple((name, value) for name, value in mine if value != getattr(shared, name))
+
+    @property
+    def program(self) -> "Model":
+        """The same for all models that one program can train: of the settings per replica, which are above 0."""
+        return replace(self, **{name: float(getattr(self, name) > 0) for name in self.architecture.per_replica})
 
 
 @dataclass(frozen=True)
@@ -217,6 +227,11 @@ class Replica:
     dropout: float = 0.5
     patience: int = 200
     unmask: float = 1.0  # the share of nodes that P-reg counts, the paper's α
+    own: tuple[tuple[str, float], ...] = ()  # settings of the model, by name, that are this replica's own
+
+    def setting(self, model: Model, name: str) -> Any:
+        """A setting of the model, or this replica's own."""
+        return dict(self.own).get(name, getattr(model, name))
 
 
 @dataclass(frozen=True)

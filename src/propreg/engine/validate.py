@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
+from dataclasses import replace as dataclass_replace
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -88,6 +89,7 @@ def check(
     for replica in replicas:
         check_kind("each of replicas", replica, Replica)
         _replica(replica, method, splits)
+        _own_settings(replica, model)
         if replica.strength and not model.architecture.trained:
             raise ValueError(
                 f"strength means nothing for {model.name}, which is not trained, got {replica.strength!r}: leave it "
@@ -161,6 +163,19 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
         raise ValueError(f"unmask means nothing for {method.name}, got {replica.unmask!r}: leave it out.")
     if (regularizer.bounded or method.schedule == "annealed") and replica.strength > 1:
         raise ValueError(f"strength must lie between 0 and 1 for {method.name}, got {replica.strength}.")
+
+
+def _own_settings(replica: Replica, model: Model) -> None:
+    known = model.architecture.per_replica
+    for name, value in replica.own:
+        if name not in known:
+            allowed = f"give it to the model, or use one of {', '.join(known)}" if known else "give it to the model"
+            raise ValueError(f"{name} cannot be a replica's own setting for {model.name}, got {value!r}: {allowed}.")
+        _number(name, value)
+        if value > 0 and getattr(model, name) == 0:
+            raise ValueError(f"{name} is 0 for the model, got {value!r} for a replica: give the model one above 0.")
+    if replica.own:
+        check_model(dataclass_replace(model, **dict(replica.own)))
 
 
 def _described(value: object) -> str:

@@ -97,7 +97,8 @@ class KeptRuns:
         return self.folder / f"{_digest(self._run(replica))[:32]}.safetensors"
 
     def _run(self, replica: Replica) -> str:
-        return canonical({"settings": _digest(self.settings), "nodes": self._splits[replica.split], **vars(replica)})
+        mine = {name: value for name, value in vars(replica).items() if name != "own" or value}  # as before there was one
+        return canonical({"settings": _digest(self.settings), "nodes": self._splits[replica.split], **mine})
 
 
 def settings_of(

@@ -185,15 +185,24 @@ class GrandLoss(RegularizedLoss):
     def loss(self, state: State, logits: Passes) -> Tensor:
         """The loss of each replica, [R]."""
         passes = [logits.trained(number).softmax(-1) for number in range(self.over)]
-        return super().loss(state, logits) + self.model.consistency * inconsistency(passes, self.model.temperature)
+        weight = state.held.get("consistency", self.model.consistency)
+        temperature = state.held.get("temperature", self.model.temperature)
+        return super().loss(state, logits) + weight * inconsistency(passes, temperature)
 
 
-def inconsistency(passes: Sequence[Tensor], temperature: float) -> Tensor:
-    """The mean squared distance of probabilities [R, N, C] from their sharpened mean, which is a constant. [R]."""
+def inconsistency(passes: Sequence[Tensor], temperature: float | Tensor) -> Tensor:
+    """The mean squared distance of probabilities [R, N, C] from their sharpened mean, which is a constant. [R].
+
+    The temperature is one for all replicas, or that of each, [R].
+    """
     total = passes[0].detach()
     for p in passes[1:]:
         total = total + p.detach()
-    target = ops.sharpened(total / len(passes), temperature)
+    mean = total / len(passes)
+    if isinstance(temperature, int | float):
+        target = ops.sharpened(mean, temperature)
+    else:
+        target = ops.sharpened(mean.pow(1 / temperature.view(-1, 1, 1)), 1.0)
     distances = [(p - target).square().sum(-1).mean(-1) for p in passes]
     return sum(distances[1:], distances[0]) / len(passes)
 
@@ -203,11 +212,12 @@ def phases(
 ) -> Iterator[Phase]:
     """One phase with GRAND's loss."""
     from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin
+    from propreg.engine.training.state import begin, hold
     from propreg.engine.training.stopping import RULES
 
     network = problem.network(model)
     state = begin(problem, network, model, replicas, protocol)
+    hold(state, problem, model, replicas, "consistency", "temperature")
     loss = GrandLoss(_settings(model), method, problem.regularizer(method))
     yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs)
 
@@ -271,6 +281,7 @@ GRAND = Architecture(
     export=export,
     streams=("hidden", "steps", "batch_norm"),
     settings=("steps",),
+    per_replica=("consistency", "temperature"),  # not the rates of its augmentations, which replicas share
     kind=GrandModel,
     rates={"nodes": "drop_node"},
     training=_COMMON,

@@ -86,6 +86,7 @@ APPNP = Architecture(
     export=export,
     streams=("hidden", "layers", "steps", "teleport"),
     settings=("steps", "teleport"),
+    per_replica=("input_dropout",),
     defaults={"input_dropout": 0.5},
     source=Source("Gasteiger and others", 2019, "ICLR", "the predictions of an MLP, spread by personalized PageRank"),
     recipes={dataset: Recipe(training=_BENCHMARK) for dataset in ("cora", "citeseer", "pubmed")},

@@ -186,6 +186,9 @@ class Architecture:
         kind: A subclass of ``Model`` with settings of the architecture's own.
         defaults: The settings that :func:`propreg.fit` trains with where only the name is given.
         dropout: The dropout rate between layers that ``fit`` trains with.
+        per_replica: The settings that replicas of one program may have of their own, see
+            :attr:`propreg.engine.spec.Replica.own`: numbers of at least 0 that no shape depends on. One that is 0
+            for the model is 0 for all replicas.
         rates: By kind of dropout beside that between layers, the setting that is its rate.
         training: The settings that ``fit`` trains with in place of its own defaults: ``lr``, ``weight_decay``,
             ``patience``, ``max_epochs``, and ``rule`` and ``weight_decay_scope`` of the protocol.
@@ -213,6 +216,7 @@ class Architecture:
     kind: type[Model] = Model
     defaults: Mapping[str, Any] = field(default_factory=dict)
     dropout: float = 0.5
+    per_replica: tuple[str, ...] = ()
     rates: Mapping[str, str] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     phases: Phases | None = None

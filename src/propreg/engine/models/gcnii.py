@@ -61,7 +61,7 @@ class Gcnii(Network):
     def weights(self) -> dict[str, Weight]:
         """The convolutions between two dense layers."""
         width, layers = self.spec.hidden, self.spec.layers
-        conv = Weight((width, width), start=Start(spread=width**-0.5), decay=self.spec.conv_decay)
+        conv = Weight((width, width), start=Start(spread=width**-0.5), decay="conv_decay")
         first, last = linear(0, self.features.shape[1], width), linear(layers + 1, width, self.classes)
         return first | {f"w{i}": conv for i in range(1, layers + 1)} | last
 
@@ -154,6 +154,7 @@ GCNII = Architecture(
     export=export,
     streams=("hidden", "layers"),
     settings=("teleport",),
+    per_replica=("input_dropout", "conv_decay"),
     kind=GcniiModel,
     defaults={"input_dropout": 0.6},
     dropout=0.6,

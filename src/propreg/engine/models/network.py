@@ -93,14 +93,14 @@ class Weight:
         shape: Its shape.
         fans: Its Glorot fans.
         start: The distribution that it starts from in place of Glorot's; without fans or this it starts at 0.
-        decay: A weight decay of its own in place of the replica's.
+        decay: A weight decay of its own in place of the replica's, or the setting of the model that is it.
         trained: False for running statistics, which training passes update in place.
     """
 
     shape: tuple[int, ...]
     fans: tuple[int, int] | None = None
     start: Start | None = None
-    decay: float | None = None
+    decay: float | str | None = None
     trained: bool = True
 
 

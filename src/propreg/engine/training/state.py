@@ -113,7 +113,10 @@ def begin(
     first_only = protocol.weight_decay_scope == "first"
     scoped = {name: none if first_only and not re.fullmatch("[a-z]+0", name) else decay for name in parameters}
     own = {name: weight.decay for name, weight in network.weights().items() if weight.decay is not None}
-    scoped |= {name: torch.full_like(decay, value) for name, value in own.items()}
+    scoped |= {
+        name: vector([r.setting(model, value) for r in replicas] if isinstance(value, str) else [value] * len(replicas))
+        for name, value in own.items()
+    }
     streams = [stream_key(problem.digest, r, model, stream) for r in replicas]
     return State(
         number=np.arange(len(replicas)),
@@ -127,13 +130,21 @@ def begin(
         keys=MaskKeys(np.array(streams, np.uint64), problem.device),
         rates={"hidden": Rates(vector([r.dropout for r in replicas]))}
         | {
-            kind: Rates(vector([getattr(model, setting)] * len(replicas)))
+            kind: Rates(vector([r.setting(model, setting) for r in replicas]))
             for kind, setting in {**RATES, **model.architecture.rates}.items()
         },
         counted=_counted(problem, model, replicas),
         patience=torch.tensor([r.patience for r in replicas], device=problem.device),
         loss=vector([0.0] * len(replicas)),
     )
+
+
+def hold(state: State, problem: Problem, model: Model, replicas: Sequence[Replica], *names: str) -> None:
+    """Keep these settings per replica, [R], where one of them has its own; else an objective reads the model's."""
+    for name in names:
+        if any(name in dict(r.own) for r in replicas):
+            values = [r.setting(model, name) for r in replicas]
+            state.held[name] = torch.tensor(values, dtype=problem.dtype, device=problem.device)
 
 
 def _counted(problem: Problem, model: Model, replicas: Sequence[Replica]) -> Tensor | None:

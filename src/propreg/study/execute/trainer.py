@@ -85,7 +85,7 @@ class Trainer:
         size = CPU_GROUP if on_cpu else None
         options = Options(keep_weights=measured, batch=size, stop=stop, measures=batch.measures, rules=batch.rules)
         runs = _needed(batch.runs, known, CPU_GROUP if on_cpu else len(batch.runs))
-        replicas = [run.replica() for run in runs]
+        replicas = [replace(run.replica(), own=run.cell.model.beside(cell.model)) for run in runs]
         for place, result in train_all(problem, cell.model, cell.method, replicas, cell.protocol, options):
             numbers = _distances(problem, network, result) if measured else None
             split = problem.splits[result.replica.split]

@@ -59,5 +59,5 @@ def longest_first(batches: Sequence[Batch]) -> list[Batch]:
 
 def _shared(cell: Cell) -> tuple[object, ...]:
     """What the replicas of one program have in common."""
-    mine = (cell.dataset, cell.digest, cell.labels, cell.normalize, cell.model, cell.method, cell.protocol)
+    mine = (cell.dataset, cell.digest, cell.labels, cell.normalize, cell.model.program, cell.method, cell.protocol)
     return (*mine, cell.measure, cell.recipe)
