@@ -97,7 +97,7 @@ class KeptRuns:
         return self.folder / f"{_digest(self._run(replica))[:32]}.safetensors"
 
     def _run(self, replica: Replica) -> str:
-        mine = {name: value for name, value in vars(replica).items() if name != "own" or value}  # as before there was one
+        mine = {name: value for name, value in vars(replica).items() if name != "own" or value}  # fit never has some
         return canonical({"settings": _digest(self.settings), "nodes": self._splits[replica.split], **mine})
 
 
