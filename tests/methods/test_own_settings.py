@@ -1,6 +1,7 @@
 """Settings of the model that replicas of one program have of their own: each run is the one of that model alone."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -9,13 +10,14 @@ from engine.graphs import problem
 from methods.small import small
 from propreg.engine import Method, Options, Protocol, Replica, Result, train_all
 from propreg.engine.models import MODELS
+from propreg.methods.grand import GrandModel
 
 NAMES = [name for name, entry in MODELS.items() if entry.per_replica]
 VALUES = (0.3, 0.7, 0.15)
 EPOCHS = Protocol("last", max_epochs=50)
 
 
-def trained(name: str, replicas: list[Replica], **settings: float) -> list[Result]:
+def trained(name: str, replicas: list[Replica], **settings: Any) -> list[Result]:
     options = Options(keep_weights=True, batch=len(replicas), workers=1)
     model = replace(small(name), **settings)
     return [result for _, result in sorted(train_all(problem(), model, Method("preg"), replicas, EPOCHS, options))]
@@ -47,7 +49,7 @@ def test_each_setting_changes_the_training(name: str, setting: str) -> None:
 
 
 def test_models_that_one_program_trains_are_equal_as_programs() -> None:
-    grand = MODELS["grand"].default
+    grand = GrandModel()
     other = replace(grand, consistency=0.4, temperature=0.2)
     assert other.program == grand.program
     assert other.beside(grand) == (("consistency", 0.4), ("temperature", 0.2))

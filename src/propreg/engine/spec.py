@@ -91,7 +91,8 @@ class Model:
     @property
     def program(self) -> "Model":
         """The same for all models that one program can train: of the settings per replica, which are above 0."""
-        return replace(self, **{name: float(getattr(self, name) > 0) for name in self.architecture.per_replica})
+        signs: dict[str, Any] = {name: float(getattr(self, name) > 0) for name in self.architecture.per_replica}
+        return replace(self, **signs)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
-from dataclasses import replace as dataclass_replace
+from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -175,7 +174,8 @@ def _own_settings(replica: Replica, model: Model) -> None:
         if value > 0 and getattr(model, name) == 0:
             raise ValueError(f"{name} is 0 for the model, got {value!r} for a replica: give the model one above 0.")
     if replica.own:
-        check_model(dataclass_replace(model, **dict(replica.own)))
+        mine: dict[str, Any] = dict(replica.own)
+        check_model(replace(model, **mine))
 
 
 def _described(value: object) -> str:
