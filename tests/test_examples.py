@@ -81,7 +81,7 @@ def test_every_kind_of_use_has_its_example() -> None:
 
 
 def test_mini_batches_with_a_hop_more_than_layers_give_the_whole_graphs_value() -> None:
-    """What mini_batches.py says: the batches' values, weighted by their nodes, are the term on the whole graph."""
+    """With subgraphs of exact hops the batches' values, weighted by their nodes, are the term on the whole graph."""
     torch.manual_seed(0)
     data = propreg.load_dataset("digits", split=0)
     first, second = SAGEConv(64, 16).double(), SAGEConv(16, 10).double()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from propreg import _errors
+from propreg import _batch, _errors
 from propreg._options import Detach, Options, PhiLike, Reduction
 from propreg._propagation import Norm, Propagation, not_swapped, resolve
 from propreg._reduce import reduced, selected
@@ -158,6 +158,28 @@ class PReg(nn.Module):
         not_swapped(z, edge_index)
         _errors.logits("z", z)
         return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
+
+    def on_batch(self, z: Tensor, batch: Any, *, layers: int | None = None) -> Tensor:
+        """The term of a mini-batch, an unbiased estimate of the whole graph's for the logits at hand.
+
+        A batch of a neighbor loader (PyG's, or :class:`propreg.scale.Loader`) counts its seeds. It must hold all of
+        their neighbors, and one hop more than the model has layers: ``num_neighbors=[-1, 10, 10]`` for two. A batch of
+        a GraphSAINT sampler counts its nodes with their ``node_norm``; the neighbors that it lacks make the term larger
+        than the whole graph's. Both need the degrees of the whole graph: set ``data.degree =
+        Propagation(data.edge_index, data.num_nodes).degree()`` before the loader is made.
+
+        Args:
+            z: Logits of all nodes of the batch.
+            batch: The loader's batch, with ``edge_index``, ``degree``, and ``batch_size`` or ``node_norm``.
+            layers: The number of the model's layers; a batch with too few hops for them is refused.
+        """
+        _errors.logits("z", z)
+        if getattr(batch, "node_norm", None) is None:
+            propagation, mask = _batch.seeds_of(z, batch, self.options, layers)
+            return _term(z, propagation, self.options, None, mask)
+        propagation, weight = _batch.saint_of(z, batch, self.options)
+        value = _term(z, propagation, replace(self.options, reduction="none"), None, None)
+        return (value * weight).sum()
 
     def forget(self) -> None:
         """Let go of the graphs that are kept."""

@@ -1,0 +1,139 @@
+"""One batch from its number: what a loader, or its worker processes, call."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from propreg.scale.numpy_sampler import NumpySampler
+from propreg.scale.randomness import distinct_numbers, numpy_generator, torch_generator
+from propreg.scale.regularizer import MiniBatchPReg
+from propreg.scale.sample import Sample
+from propreg.scale.source import Source
+from propreg.scale.torch_sampler import TorchSampler
+
+_TRIALS = 4
+_ORDER, _TRIAL = 1, 2  # keys of what is drawn beside batches
+
+
+class Batches:
+    """The batches of a graph; ``batches[epoch, number, seeds]`` is one, as the attributes of a ``Data``."""
+
+    def __init__(self, source: Source, num_neighbors: Sequence[int], *, replace: bool, seed: int) -> None:
+        self._source, self._seed = source, seed
+        self._sample = self._sampler(num_neighbors, replace=replace)
+        self._nodes = {"degree": source.degree(False).float(), **source.nodes}
+        self._preg: MiniBatchPReg | None = None
+        self.preg_seeds = 0
+
+    def choose(self, preg: MiniBatchPReg, seeds: Tensor) -> None:
+        """Let each batch hold nodes for ``preg``: as many as it asks for, or as its cost allows around ``seeds``."""
+        o, source = preg.options, self._source
+        if preg.num_neighbors > 0:
+            _check_estimable(source, o.add_self_loops)
+        self._preg, self._outer = preg, self._sampler([preg.num_neighbors], replace=False)
+        self._degree = source.degree(o.add_self_loops)
+
+        def work(count: int) -> float:
+            total = 0
+            for trial in range(_TRIALS):
+                self.preg_seeds = count
+                sample, _ = self._drawn(seeds, self._rng(_TRIAL, trial))
+                total += len(sample.nodes) + len(sample.edge)
+            return total / _TRIALS
+
+        most = source.num_nodes
+        wanted = most_within(preg.cost, work, most) if preg.seeds is None else preg.seeds
+        self.preg_seeds = min(wanted, most)
+
+    def order(self, count: int, epoch: int) -> Tensor:
+        """The order of the seeds in an epoch."""
+        rng = self._rng(_ORDER, epoch)
+        if isinstance(rng, torch.Generator):
+            return torch.randperm(count, generator=rng, device=rng.device)
+        return torch.from_numpy(rng.permutation(count))
+
+    def __getitem__(self, task: tuple[int, int, Tensor | NDArray[np.int64]]) -> dict[str, Any]:
+        epoch, number, seeds = task
+        seeds = seeds if isinstance(seeds, Tensor) else torch.from_numpy(seeds)
+        sample, outer = self._drawn(seeds, self._rng(0, epoch, number))
+        content: dict[str, Any] = {key: value[sample.nodes] for key, value in self._nodes.items()}
+        content |= {"edge_index": sample.edge_index, "n_id": sample.nodes, "batch_size": len(seeds)}
+        content |= {"num_sampled_nodes": sample.num_nodes, "num_sampled_edges": sample.num_edges}
+        if self._source.weight is not None:
+            content["edge_weight"] = self._source.weight[sample.edge]
+        return content if outer is None else content | self._for_preg(sample, outer)
+
+    def _drawn(self, seeds: Tensor, rng: Any) -> tuple[Sample, Sample | None]:
+        """The neighborhoods of the seeds, and with P-reg of its nodes and their neighbors, which are ``outer``."""
+        if self._preg is None or not self.preg_seeds:
+            return self._sample(seeds, rng, None), None
+        own = distinct_numbers(self.preg_seeds, self._source.num_nodes, rng)
+        outer = self._outer(own, rng, None)
+        return self._sample(seeds, rng, outer.nodes), outer
+
+    def _for_preg(self, sample: Sample, outer: Sample) -> dict[str, Any]:
+        assert self._preg is not None  # a batch that has them was drawn for it
+        own = outer.nodes[: self.preg_seeds]
+        content = {
+            "preg_rows": sample.roots,
+            "preg_seeds": self.preg_seeds,
+            "preg_edge_index": outer.edge_index,
+            "preg_degree": self._degree[outer.nodes],
+        }
+        weight = None if self._source.weight is None else self._source.weight[outer.edge]
+        if self._preg.num_neighbors > 0:
+            count = self._source.start[own + 1] - self._source.start[own]
+            target = outer.edge_index[1]
+            share = count.clamp(min=1) / count.clamp(min=1, max=self._preg.num_neighbors)
+            weight = share[target] if weight is None else weight * share[target]
+            content["preg_in_edges"] = count
+        return content if weight is None else content | {"preg_edge_weight": weight}
+
+    def _sampler(
+        self, num_neighbors: Sequence[int], *, replace: bool
+    ) -> Callable[[Tensor, Any, Tensor | None], Sample]:
+        source = self._source
+        if source.start.device.type == "cpu":
+            return NumpySampler(source.edges(), num_neighbors, replace=replace)
+        return TorchSampler(source.start, source.source, num_neighbors, replace=replace)
+
+    def _rng(self, *key: int) -> np.random.Generator | torch.Generator:
+        device = self._source.start.device
+        key = (self._seed, *key)
+        return numpy_generator(key) if device.type == "cpu" else torch_generator(key, device)
+
+
+def most_within(cost: float, work: Callable[[int], float], most: int) -> int:
+    """The largest count, at least 1, whose work is at most ``cost`` times that of none.
+
+    Example:
+        >>> most_within(1.25, lambda count: 1000 + 10 * count, most=500)
+        25
+    """
+    limit = cost * work(0)
+    low, high = 1, 2
+    while high <= most and work(high) <= limit:
+        low, high = high, 2 * high
+    high = min(high, most + 1)
+    while high - low > max(1, low // 16):
+        middle = (low + high) // 2
+        low, high = (middle, high) if work(middle) <= limit else (low, middle)
+    return low
+
+
+def _check_estimable(source: Source, add_self_loops: bool) -> None:
+    """With sampled neighbors, refuse what the drawn edges of a seed could not stand for."""
+    if source.weight is not None and bool((source.weight == 0).any()):
+        raise ValueError(
+            "num_neighbors of a MiniBatchPReg needs edges of positive weight: drop those of weight 0, or keep all "
+            "neighbors with num_neighbors=-1."
+        )
+    if add_self_loops and bool((source.source == torch.repeat_interleave(source.start.diff())).any()):
+        raise ValueError(
+            "num_neighbors of a MiniBatchPReg with add_self_loops=True needs a graph without loops of its own: drop "
+            "them, or keep all neighbors with num_neighbors=-1."
+        )
