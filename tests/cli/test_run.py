@@ -383,3 +383,25 @@ def test_the_old_option_for_features_still_works(graph: str) -> None:
     done = run("--graph", graph, *QUICK, "--normalize-features")
     assert "--normalize-features is deprecated: use --scale rows." in done.stderr
     assert json.loads(Path("propreg-run/run.json").read_text())["settings"]["scale"] == "rows"
+
+
+def test_folds_test_on_every_labeled_node_once(graph: str) -> None:
+    done = run("--graph", graph, "--test", "cv", "--mu", "0.5", "--seeds", "1", "--max-epochs", "8", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    record = json.loads(Path("propreg-run", "run.json").read_text())
+    assert record["splits"] == [f"fold-{i}" for i in range(5)]
+    assert record["judging"]["nested"] is True
+    assert record["settings"]["test"] == "cv"
+    expected = propreg.fit(
+        to_data(GRAPH), "gcn", 0.5, test="cv", seeds=1, max_epochs=8, lr=0.01, patience=100, progress=False
+    )
+    np.testing.assert_allclose(np.array(record["test"]), expected.test, atol=1e-6)
+    page = Path("propreg-run", "index.html").read_text()
+    assert "--test cv" in page
+    assert "Training 10 GCNs" in done.stdout
+    refused = run("--graph", graph, "--test", "cv", "--train-per-class", "3")
+    assert refused.exit_code == 2
+    assert "--train-per-class means nothing with --test cv" in " ".join(refused.output.split()).replace("│ ", "")
+    few = run("--graph", graph, "--test", "cv", "--splits", "2")
+    assert few.exit_code == 1
+    assert "--splits must be a whole number of at least 3" in " ".join(few.output.split())

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from propreg.report import run_page
+from propreg.data.errors import DataError
+from propreg.report import run_figures, run_page
 from propreg.report.run_numbers import numbers_of
 from propreg.report.run_record import read_run
 from propreg.statistics import paired, summarize
 from report.reading import read
-from report.samples import run_record
+from report.samples import models, run_record
 
 
 def test_numbers_are_those_of_the_statistics() -> None:
@@ -147,3 +148,19 @@ def test_a_very_large_run_keeps_its_page_small() -> None:
     assert "too many to list here" in read(page).text
     training = read(page).data("run")["figures"]["training"]["panels"][0]["series"][0]
     assert (training["x"][0], training["x"][-1], len(training["x"])) == (1.0, 50_000.0, 400)
+
+
+def test_several_models_are_compared() -> None:
+    page = read(run_page(run_record(models=models())))
+    for each in ("GCN + P-reg 0.5", "MLP, plain", "85.00", "84.00 to 86.00", "+4.00", "+3.00 to +5.00"):
+        assert each in page.text
+    alone = run_page(run_record())
+    assert "Models compared" not in read(alone).text
+    assert "leaderboard" not in run_figures(run_record())
+    assert "GCN + P-reg 0.5" in run_figures(run_record(models=models()))["leaderboard.svg"]
+
+
+@pytest.mark.parametrize("wrong", [{}, [1], [{"title": "a", "test": 3}], [{"title": "a", "gain": {"units": 2}}]])
+def test_damaged_models_are_refused(wrong: object) -> None:
+    with pytest.raises(DataError, match=r"The record's (models|verdict) should"):
+        run_page(run_record(models=wrong or {"a": 1}))

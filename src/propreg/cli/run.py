@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ from propreg.engine.regularizers import tunable
 if TYPE_CHECKING:
     from propreg.running.compare import Comparison
     from propreg.running.folder import Claim
-    from propreg.running.plan import Plan
+    from propreg.running.plan import Plan, Source
 
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")  # shown in per cent
@@ -30,6 +30,12 @@ class Scale(StrEnum):
     standard = "standard"
     rows = "rows"
     none = "none"
+
+
+class Test(StrEnum):
+    """How test nodes are chosen."""
+
+    cv = "cv"
 
 
 class Preset(StrEnum):
@@ -112,6 +118,12 @@ def run(
         int | None,
         typer.Option(min=1, help="Validation nodes per class if your graph has no split; default 30."),
     ] = None,
+    test: Annotated[
+        Test | None,
+        typer.Option(
+            help="cv tests on every labeled node once: --splits folds (5), each of which picks its own strength."
+        ),
+    ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Read edges.csv as directed, source → target.")] = False,
     scale: Annotated[
         Scale | None,
@@ -167,7 +179,7 @@ def run(
         scale = scale or Scale.rows
     from propreg.console import StatusLine
     from propreg.devices import DeviceError, check_device_name
-    from propreg.running.plan import load_own, load_source, make_plan, parse_mu
+    from propreg.running.plan import make_plan, parse_mu
 
     try:
         strengths = parse_mu(mu, method)
@@ -178,17 +190,8 @@ def run(
         from propreg.running import text
         from propreg.running.folder import PAGE, claim, claim_again
 
-    source = (
-        load_source(dataset or "digits", splits=splits)
-        if graph is None
-        else load_own(
-            graph,
-            directed=directed,
-            splits=splits,
-            train_per_class=train_per_class,
-            val_per_class=val_per_class,
-        )
-    )
+    own = {"train_per_class": train_per_class, "val_per_class": val_per_class}
+    source = _source(dataset, graph, own, directed=directed, splits=splits, folds=test is not None)
     names = list(dict.fromkeys(model.split(",")))
     if not any(MODELS[name].trained for name in names):
         raise typer.BadParameter(
@@ -232,6 +235,23 @@ def run(
     if not finished:
         _say(text.to_resume())
         raise typer.Exit(INTERRUPTED)
+
+
+def _source(
+    dataset: str | None, graph: Path | None, per_class: "dict[str, int | None]", *, directed: bool, splits: int | None,
+    folds: bool,
+) -> "Source":  # fmt: skip
+    """The graph and its splits, or folds of all labeled nodes."""
+    from propreg.running.plan import load_own, load_source
+
+    for name, given in per_class.items():
+        if folds and given is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"{option} means nothing with --test cv, which divides all labeled nodes.")
+    test: Literal["cv"] | None = "cv" if folds else None
+    if graph is None:
+        return load_source(dataset or "digits", splits=splits, test=test)
+    return load_own(graph, directed=directed, splits=splits, test=test, **per_class)
 
 
 def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool) -> "tuple[bool, Path | None]":

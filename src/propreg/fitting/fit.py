@@ -215,7 +215,10 @@ def fit(
         if resume is not None:
             kept = KeptRuns(resume, settings_of(problem, spec, network, term, protocol), problem.splits)
         nested = test == "cv"
-        job = Job(graph, scaling, problem, spec, network, method, preset, mus, parts, order, rate, kept, score, nested)
+        job = Job(
+            graph, scaling, problem, spec, network, method, preset, mus, parts, order, rate, kept, score, nested,
+            _settings(spec, like, protocol, arguments, score.name),
+        )  # fmt: skip
         errors: list[Exception] = []
         if on_error == "record":
             options = replace(options, caught=lambda error: _keep_first(errors, error))
@@ -262,6 +265,23 @@ def _what_is_trained(
     if not own and not spec.architecture.uses_edge_weights:
         warn_of_unused_weights(graph, method, spec.name, stacklevel=5)
     return own, spec, spec.architecture.dropout if dropout is None else number("dropout", dropout)
+
+
+def _settings(
+    spec: Model, like: Replica, protocol: Protocol, arguments: Mapping[str, Any], metric: str
+) -> dict[str, Any]:
+    """What a training depends on beside graph, model and regularizer, by the names of options."""
+    found = {name: getattr(like, name) for name in ("lr", "weight_decay", "patience")}
+    found |= {"max_epochs": protocol.max_epochs}
+    found |= {"dropout": like.dropout} if isinstance(arguments["model"], str | Model) else {}
+    found |= {"scale": arguments["scale"] if isinstance(arguments["scale"], str) else "auto", "metric": metric}
+    named = {name: arguments[name] for name in ("test", "class_weight") if arguments[name] is not None}
+    named |= {"task": arguments["task"]} if arguments["task"] != "classes" else {}
+    if (optimizer := arguments["optimizer"]) != "adam":
+        named["optimizer"] = optimizer if isinstance(optimizer, str) else "its own"
+    other = {name: getattr(spec, name) for name in ("hidden", "layers")}
+    usual = spec.architecture.default
+    return {**found, **named, **{name: value for name, value in other.items() if value != getattr(usual, name)}}
 
 
 def _read(data: Any, task: Task) -> tuple[Graph, dict[str, Split] | None]:

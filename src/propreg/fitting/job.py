@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor, nn
 
 from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scaling
+from propreg.devices import device_title
 from propreg.engine import Model, Problem, Result
 from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.models.network import no_dropout
@@ -46,6 +49,8 @@ class Job:
     kept: KeptRuns | None
     score: Score = ACCURACY
     nested: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    begun: float = field(default_factory=monotonic)
 
     def trained(self, train: Callable[[dict[int, Result]], bool], errors: Sequence[Exception]) -> FitResult:
         """The result of a training.
@@ -109,6 +114,9 @@ class Job:
             self.graph,
             Judging(score.title, part, score.sign, score.fraction, self.nested),
             inputs=None if self.network is None else self.network.inputs,
+            settings=self.settings,
+            device=device_title(str(self.problem.device)),
+            seconds=monotonic() - self.begun,
         )
         run = result.best_run
         model, scaling = self.module(run), self.scaling_of(run)

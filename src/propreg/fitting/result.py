@@ -3,7 +3,7 @@
 import html
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from propreg._lazy import MissingPackageError
 from propreg.data.graph import Graph, Split, Task
 from propreg.data.scaling import Scaling
 from propreg.engine.models.module_inputs import Inputs
@@ -23,12 +24,17 @@ from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
+from propreg.jsonio import atomic_write
 from propreg.statistics import Runs
 
 if TYPE_CHECKING:
+    import matplotlib.figure
+    import pandas
     from torch_geometric.data import Data
 
 MOST_SEEDS = 5  # that are listed
+COLUMNS = ("model", "method", "mu", "split", "seed", "validation", "test", "epoch", "epochs", "failed")
+"""Of :meth:`FitResult.to_frame`."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds arrays, whose == has no single answer
@@ -61,6 +67,7 @@ class FitResult(Comparison):
         inputs: What the ``forward`` of a model of your own is called with.
         leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
         refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
+        settings: Of the training, by the names of options; ``device`` and ``seconds`` are where and how long it ran.
 
     Example:
         >>> import propreg
@@ -93,6 +100,9 @@ class FitResult(Comparison):
     leaderboard: Leaderboard | None = None
     inputs: Inputs | None = None
     probabilities: NDArray[np.float32] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    device: str = ""
+    seconds: float = 0.0
 
     def __repr__(self) -> str:
         """The verdict in one line; :meth:`summary` has the numbers."""
@@ -213,6 +223,61 @@ class FitResult(Comparison):
         seeds = sorted({run.replica.seed for run in some})
         which = f" (seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))})" if len(seeds) <= MOST_SEEDS else ""
         return f"{len(some)} of {len(self.runs)} runs{which}" if len(some) > 1 else f"One run{which}"
+
+    @property
+    def model_name(self) -> str:
+        """Of a built-in model its name, of your own its class."""
+        return type(self.model).__name__ if self.architecture is None else self.architecture.name
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """A pandas ``DataFrame`` with a row for each run; of several models, for the runs of all.
+
+        Raises:
+            ImportError: If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ModuleNotFoundError as missing:
+            raise MissingPackageError("to_frame needs pandas: run pip install pandas.", name="pandas") from missing
+        several = {"": self} if self.leaderboard is None else self.leaderboard.results
+        rows = [row for name, result in several.items() for row in result._rows(name or result.model_name)]
+        return pandas.DataFrame(rows, columns=list(COLUMNS))
+
+    def _rows(self, model: str) -> Iterator[tuple[Any, ...]]:
+        names = list(self.splits)
+        for run in self.runs:
+            mu, split, seed = run.replica.strength, run.replica.split, run.replica.seed
+            place = self._place(mu), names.index(split), seed
+            scores = float(self.val[place]), float(self.test[place])
+            yield model, self.method, mu, split, seed, *scores, run.epoch, run.epochs, run.failed
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page that ``propreg run`` writes: one HTML file, with the leaderboard of several models.
+
+        Args:
+            path: The file to make or replace, like ``page.html``.
+
+        Raises:
+            ImportError: If Jinja2 is not installed.
+        """
+        from propreg.report.of_fit import page_of
+
+        page = page_of(self)
+        with atomic_write(path) as file:
+            file.write(page.encode())
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> "matplotlib.figure.Figure":
+        """The score against the strength μ, as a Matplotlib figure, which notebooks show.
+
+        Args:
+            path: A file to write it to as well, ``.svg``, ``.png`` or ``.pdf``.
+
+        Raises:
+            ImportError: If Matplotlib is not installed.
+        """
+        from propreg.report.of_fit import picture_of
+
+        return picture_of(self, path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one safetensors file: its weights, and in the metadata how to build it again.

@@ -3,6 +3,8 @@
 import shlex
 from dataclasses import dataclass
 
+from propreg.engine.models import known_model
+from propreg.engine.regularizers import REGULARIZERS
 from propreg.names import method_title, model_title
 from propreg.report.run_numbers import Numbers
 from propreg.report.run_record import RunRecord
@@ -10,7 +12,9 @@ from propreg.report.text import number
 from propreg.statistics import Summary
 from propreg.study.tables.pivot import tex
 
-CHOICES = ("scale", "metric", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
+METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
+"""Of ``propreg run``."""
+CHOICES = ("scale", "metric", "test", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
 _OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
 OWN = "my/folder"
 """What stands for a graph that is no benchmark: the record has its name and not its path."""
@@ -25,7 +29,9 @@ class Step:
 
 
 def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
-    """The command that makes the run, with every choice spelled out."""
+    """The command that makes the run, with every choice spelled out; empty for what only Python can train."""
+    if not _in_terminal(run):
+        return ""
     molecules = run.settings.get("molecules", "")
     source = "--molecules" if molecules else "--dataset" if benchmark else "--graph"
     options = {
@@ -47,6 +53,15 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
     return shlex.join(["propreg", "run", *parts])
 
 
+def _in_terminal(run: RunRecord) -> bool:
+    """Whether the model, the regularizer and the metric have names, and the graph has classes."""
+    known = known_model(run.model) is not None and run.method in REGULARIZERS
+    named = run.settings.get("metric", METRICS[0]) in METRICS
+    return "molecules" in run.settings or (
+        known and named and not {"task", "optimizer", "class_weight"} & run.settings.keys()
+    )
+
+
 def call(run: RunRecord, benchmark: bool) -> str:
     """The same in Python; not of molecules in a table, which Python reads with fit_graphs and code of one's own."""
     if "molecules" in run.settings:
@@ -55,14 +70,19 @@ def call(run: RunRecord, benchmark: bool) -> str:
     settings = {
         name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
     }
+    usual = {"metric": "accuracy", "scale": "auto", "test": "", "task": "", "class_weight": "", "optimizer": ""}
+    chosen = {name: value for name in usual if (value := run.settings.get(name, usual[name])) != usual[name]}
+    size = [f"{name}={run.settings[name]}" for name in ("hidden", "layers") if name in run.settings]
+    model = run.model if known_model(run.model) is None else repr(run.model)
     arguments = [
         "data",
-        f"model={run.model!r}",
+        f"model={model}" if not size else f"model=propreg.engine.Model.of({model}, {', '.join(size)})",
         f"mu=[{', '.join(f'{mu:g}' for mu in run.mus[1:])}]",
         f"method={run.method!r}",
         f"preset={run.preset!r}",
         f"seeds={run.seeds}",
         *(f"{name}={value}" for name, value in settings.items()),
+        *(f"{name}={value!r}" for name, value in chosen.items()),
     ]
     several = benchmark and len(run.splits) > 1
     if several:
@@ -89,8 +109,10 @@ def latex(run: RunRecord, found: Numbers) -> str:
 
 
 def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
-    """What a reader of this verdict would do."""
-    steps = []
+    """What a reader of this verdict would do in a terminal."""
+    steps: list[Step] = []
+    if not _in_terminal(run):
+        return steps
     if run.verdict.kind == "helps":
         around = sorted({round(run.mu * factor, 6) for factor in (0.6, 0.8, 1.0, 1.25, 1.6)})
         finer = ",".join(f"{mu:g}" for mu in around)

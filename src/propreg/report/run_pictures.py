@@ -29,6 +29,7 @@ STATES = {
 """What became of a node, in the order of :data:`propreg.running.map.STATES`."""
 SPLITS = 40  # more rows cannot be distinguished
 BARS = 25  # more classes are a list of mistakes only
+ENDS = ("low", "high")
 EPOCHS = 400  # more points of a curve cannot be distinguished
 
 
@@ -40,26 +41,31 @@ def run_figures(record: Mapping[str, Any]) -> dict[str, str]:
 
     Returns:
         ``accuracy-against-mu.svg`` (with interval and the picked μ), ``paired-differences.svg`` (split by split),
-        ``training.svg``, and where the record has them ``classes.svg`` (recall and F1) and ``map.svg`` (of the nodes).
+        ``training.svg``, of several models ``leaderboard.svg``, and where the record has them ``classes.svg`` (recall
+        and F1) and ``map.svg`` (of the nodes).
 
     Raises:
         DataError: If the record is damaged.
         ImportError: If Matplotlib is not installed.
     """
-    run = read_run(record)
-    # Matplotlib reads text between dollars as a formula.
-    plain = replace(
+    plain = without_formulas(read_run(record))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of characters that the font lacks: they become boxes
+        pictures = run_pictures(plain, numbers_of(plain))
+        return {f"{name}.svg": render(figure, ".svg").decode() for name, figure in pictures.items()}
+
+
+def without_formulas(run: RunRecord) -> RunRecord:
+    """The record for Matplotlib, which reads text between dollars as a formula."""
+    return replace(
         run,
         dataset=_no_formula(run.dataset),
         model=_no_formula(run.model),
         method=_no_formula(run.method),
         splits=tuple(map(_no_formula, run.splits)),
         classes=tuple(map(_no_formula, run.classes)),
+        models=tuple(replace(row, title=_no_formula(row.title)) for row in run.models),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of characters that the font lacks: they become boxes
-        pictures = run_pictures(plain, numbers_of(plain))
-        return {f"{name}.svg": render(figure, ".svg").decode() for name, figure in pictures.items()}
 
 
 def _no_formula(text: str) -> str:
@@ -69,6 +75,7 @@ def _no_formula(text: str) -> str:
 def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
     """Accuracy against μ, paired differences, training curves; by the name of their file."""
     return {
+        **({"leaderboard": _leaderboard(record)} if record.models else {}),
         "accuracy-against-mu": _against_mu(record),
         "paired-differences": _differences(record, found),
         "training": _training(record),
@@ -132,6 +139,37 @@ def _against_mu(record: RunRecord) -> Figure:
     return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
 
 
+def _leaderboard(record: RunRecord) -> Figure:
+    """The score of each model, and what the regularizer adds to it."""
+    judging, rows = record.judging, tuple(map(float, range(len(record.models))))
+    names = tuple(clip(f"{place} {row.title}", 40) for place, row in enumerate(record.models, 1))
+    tests, gains = [row.test for row in record.models], [row.gain for row in record.models]
+    unit = "points" if judging.fraction else "gain"
+    panels = []
+    for title, key, label, found, counts in (
+        (judging.what[0].upper() + judging.what[1:], "plain", judging.what, tests, [t.runs if t else 0 for t in tests]),
+        (
+            "Over its own plain model",
+            CHOSEN,
+            f"{unit} over its own plain model",
+            gains,
+            [r.units for r in record.models],
+        ),
+    ):
+        several = [each if each is not None and count > 1 else None for each, count in zip(found, counts, strict=True)]
+        low, high = (tuple(None if each is None else number(getattr(each, end)) for each in several) for end in ENDS)
+        x = tuple(None if each is None else number(each.mean) for each in found)
+        drawn = Series(key, label, x, rows, x_low=low, x_high=high, kind="points")
+        zero = () if key == "plain" else (Level("plain", "plain", 0.0, axis="x"),)
+        axis = ("%" if judging.fraction else judging.score) if key == "plain" else unit
+        empty = "no strength above 0 was chosen" if drawn.empty else ""
+        panels.append(Panel(title, axis, "", (drawn,), zero, y_names=names, empty=empty))
+    about = f"Each model at the strength that validation chose: {judging.what}, and its gain run by run."
+    return _figure(
+        "leaderboard", f"Models on {clip(dataset_title(record.dataset), 40)}", about, tuple(panels), columns=2
+    )
+
+
 def _differences(record: RunRecord, found: Numbers) -> Figure:
     """By split, a dot for each seed; if there is one split, by seed."""
     apart: Runs = record.judging.sign * (record.test[record.mus.index(found.compared)] - record.test[0])
@@ -188,6 +226,7 @@ def _training(record: RunRecord) -> Figure:
         ]
         nothing = all(each.empty for each in drawn)
         panels.append(Panel("", "epoch", axis, tuple(drawn), empty="no training was recorded" if nothing else ""))
+    panels = [panel for panel in panels if not panel.empty] or panels  # of numbers to predict, the loss alone
     about = "A few trainings, epoch by epoch, without and with the regularizer, on the same splits and seeds."
     return _figure("training", _title(record, "Training"), about, tuple(panels), columns=len(panels))
 

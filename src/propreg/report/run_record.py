@@ -46,6 +46,17 @@ class NodeMap:
 
 
 @dataclass(frozen=True)
+class ModelRow:
+    """One of several models at its chosen strength; ``units`` counts the comparisons behind the gain."""
+
+    title: str
+    validation: float | None
+    test: Summary | None
+    gain: Difference | None
+    units: int
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A run as the page needs it: fractions in per cent, arrays [strengths, splits, seeds] with NaN for None.
 
@@ -78,6 +89,7 @@ class RunRecord:
     date: str
     versions: dict[str, str]
     judging: Judging = JUDGING
+    models: tuple[ModelRow, ...] = ()
 
 
 def read_run(record: Mapping[str, Any]) -> RunRecord:
@@ -97,7 +109,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
     if not splits or seeds > MOST["seeds"]:
         raise _wrong("splits", "name at least one split")
     shape, judging = (len(mus), len(splits), seeds), _judging(record.get("judging", {}))
-    scale, most = (100.0, 1.0) if judging.fraction else (1.0, math.inf)
+    scale, least, most = (100.0, 0.0, 1.0) if judging.fraction else (1.0, -math.inf, math.inf)
     classes = tuple(_text("classes", value) for value in _list(record, "classes", MOST["classes"]))
     run = RunRecord(
         dataset=_text("dataset", _field(record, "dataset")),
@@ -108,8 +120,8 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         mus=mus,
         splits=splits,
         seeds=seeds,
-        val=scale * _runs(record, "val", shape, most),
-        test=scale * _runs(record, "test", shape, most),
+        val=scale * _runs(record, "val", shape, most, least),
+        test=scale * _runs(record, "test", shape, most, least),
         epochs=_runs(record, "epochs", shape, math.inf),
         mu=mu,
         finished=_field(record, "finished") is True,
@@ -126,6 +138,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         date=_text("date", record["date"]) if record.get("date") else "",
         versions=_texts("versions", record.get("versions") or {}),
         judging=judging,
+        models=_models(record.get("models") or [], scale),
     )
     stored = record.get("verdict")
     return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus, scale))
@@ -160,15 +173,16 @@ def _text(name: str, value: Any, length: int = NAME) -> str:
     return clip(clean(value).strip(), length) or "(no name)"
 
 
-def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], most: float) -> Runs:
+def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], most: float, least: float = 0.0) -> Runs:
     try:
         found = np.array(_field(record, name), np.float64)  # None becomes NaN
     except (TypeError, ValueError):
         raise _wrong(name, "hold numbers, one for each strength, split and seed") from None
     if found.shape != shape:
         raise _wrong(name, f"have a number for each strength, split and seed, {' × '.join(map(str, shape))}")
-    if np.isinf(found).any() or (found < 0).any() or (found > most).any():
-        raise _wrong(name, f"lie between 0 and {most:g}" if most < math.inf else "not be below 0")
+    if np.isinf(found).any() or (found < least).any() or (found > most).any():
+        between = f"lie between 0 and {most:g}" if most < math.inf else "not be below 0"
+        raise _wrong(name, between if least == 0 else "be finite")
     return found
 
 
@@ -193,6 +207,26 @@ def _scaled(value: Any, part: type, scale: float) -> Any:
     numbers = {each.name: _number("verdict", value.get(each.name), -1e300) for each in fields(part)}
     shares = {name: n if name in ("p_value", "won") else scale * n for name, n in numbers.items()}
     return part(**shares if part is Difference else shares | {"runs": int(numbers["runs"])})
+
+
+def _models(value: Any, scale: float) -> tuple[ModelRow, ...]:
+    if not isinstance(value, list | tuple) or len(value) > MOST["runs"]:
+        raise _wrong("models", f"be a list of at most {MOST['runs']}")
+    rows = []
+    for each in value:
+        if not isinstance(each, Mapping):
+            raise _wrong("models", "hold objects")
+        val, test, gain = (each.get(name) for name in ("validation", "test", "gain"))
+        rows.append(
+            ModelRow(
+                _text("models", each.get("title")),
+                None if val is None else scale * _number("models", val, -1e300),
+                None if test is None else _scaled(test, Summary, scale),
+                None if gain is None else _scaled(gain, Difference, scale),
+                0 if gain is None else int(_number("models", gain.get("units"), 1.0)),
+            )
+        )
+    return tuple(rows)
 
 
 def _judging(value: Any) -> Judging:

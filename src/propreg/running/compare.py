@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from propreg import __version__
 from propreg.data.graph import Graph
-from propreg.devices import device_title
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
 from propreg.fitting.fit import fit
 from propreg.fitting.leaderboard import Leaderboard, both_directions
@@ -70,7 +69,7 @@ def compare_models(
         plan = next(plan for plan in plans if board.results[plan.model] is seeing)
         board = replace(board, undirected=_fit(plan, both, 0.0, progress=progress, resume=None))
     best = found[board.best]
-    record = {**best.record, "finished": whole, "notes": [*best.record["notes"], *board.findings()]}
+    record = {**with_leaderboard(best.record, board), "finished": whole}
     return replace(best, board=board, record=record, result=replace(best.result, finished=whole))
 
 
@@ -85,29 +84,53 @@ def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resu
         KeyboardInterrupt: If it was interrupted before anything could be compared; else what is finished is returned.
     """
     start = time.perf_counter()
-    graph = plan.source.graph
-    result = _fit(plan, graph, plan.mus, progress=progress, resume=resume)
-    verdict, facts = judge(result), result.facts or facts_of(graph, result.splits)
-    why = reasons(facts, result, verdict)
+    result = _fit(plan, plan.source.graph, plan.mus, progress=progress, resume=resume)
+    verdict = judge(result)
+    why = reasons(result.facts, result, verdict) if result.facts else []
+    record = record_of(replace(result, seconds=time.perf_counter() - start), plan.source.name, plan.source.notes)
+    return Comparison(plan, result, verdict, tuple(why), record)
+
+
+def record_of(result: FitResult, name: str = "", notes: Sequence[str] = ()) -> dict[str, Any]:
+    """The record of a fit, of :func:`propreg.fit` or of a run; of several models, of the best on validation.
+
+    Args:
+        result: The fit.
+        name: The graph's name, if it is not its own.
+        notes: What else to know.
+    """
+    graph, verdict = result.graph, judge(result)
+    if graph is None:
+        raise ValueError("the result has no graph: it was not made by fit.")
+    facts = result.facts or replace(facts_of(graph, result.splits), homophily=None)
+    why = reasons(result.facts, result, verdict) if result.facts else []
+    known = caveats(result, result.settings["max_epochs"], result.val.size)
     scaled = [result.scaling.sentence] if result.scaling.sentence else []
-    notes = [verdict.sentence, *why, *caveats(result, plan.max_epochs, plan.runs), *scaled, *plan.source.notes]
-    names = ("lr", "weight_decay", "patience", "max_epochs")
-    settings = {name: getattr(plan, name) for name in names} | {"dropout": result.dropout}
-    settings |= {"scale": plan.scale if isinstance(plan.scale, str) else "auto", "metric": plan.metric}
-    settings |= plan.architecture
     record = make_record(
-        plan.source.name,
+        name or graph.name or "graph",
         graph,
         result,
         facts,
-        model=plan.model,
-        device=device_title(plan.device),
-        seconds=time.perf_counter() - start,
+        model=result.model_name,
+        device=result.device,
+        seconds=result.seconds,
         verdict=verdict,
-        notes=notes,
-        settings=settings,
+        notes=[verdict.sentence, *why, *known, *scaled, *notes],
+        settings=dict(result.settings),
     )
-    return Comparison(plan, result, verdict, tuple(why), record)
+    return record if result.leaderboard is None else with_leaderboard(record, result.leaderboard)
+
+
+def with_leaderboard(record: Mapping[str, Any], board: Leaderboard) -> dict[str, Any]:
+    """The record of the best of several models, with the scores of all."""
+    models = []
+    for row in board.rows():
+        gain = None if row.gain is None else asdict(row.gain.difference) | {"units": row.gain.units}
+        test, val = (asdict(row.test) if row.test.runs else None), row.validation
+        models.append({"title": row.title, "validation": None if math.isnan(val) else val, "test": test, "gain": gain})
+    finished = all(result.finished for result in board.results.values())
+    notes = [*record["notes"], *board.findings()]
+    return {**record, "notes": notes, "finished": finished and record["finished"], "models": models}
 
 
 def _fit(
@@ -126,7 +149,8 @@ def _fit(
         preset=plan.preset,
         scale=plan.scale,
         metric=plan.metric,
-        splits=plan.source.splits,
+        splits=plan.source.splits if plan.source.test is None else len(plan.source.splits),
+        test=plan.source.test,
         seeds=plan.seeds,
         lr=plan.lr,
         weight_decay=plan.weight_decay,
@@ -193,8 +217,8 @@ def make_record(
         "judging": asdict(result.judging),
         "histories": _histories(result),
         "confusion": _confusion(graph, result),
-        "agreement": agreement(graph, result),
-        "map": map_of(graph, result),
+        "agreement": agreement(graph, result) if result.predicted else None,
+        "map": map_of(graph, result) if result.predicted else None,
         **made(),
     }
 
@@ -234,9 +258,16 @@ def _histories(result: FitResult) -> dict[str, list[dict[str, list[Any]]]]:
         for split in result.splits
         if (0.0, seed, split) in by_place and (result.mu, seed, split) in by_place
     ][:RUNS]
-    return {
+    found = {
         which: [thinned(by_place[mu, *place].history) for place in shared]
         for which, mu in (("plain", 0.0), ("chosen", result.mu))
+    }
+    if result.task == "classes":
+        return found
+    # Of other tasks the engine counts no right answers: their curves are of the loss alone.
+    return {
+        which: [{**run, "val": [None] * len(run["loss"]), "test": [None] * len(run["loss"])} for run in runs]
+        for which, runs in found.items()
     }
 
 
@@ -252,6 +283,8 @@ def thinned(history: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _confusion(graph: Graph, result: FitResult) -> dict[str, Any] | None:
+    if not result.predicted:
+        return None
     plain, chosen = result.predicted[0.0], result.predicted[result.mu]
     both = (plain[..., 0] >= 0) & (chosen[..., 0] >= 0)
     if not both.any() or graph.num_classes > MOST_CLASSES:

@@ -43,7 +43,10 @@ THOROUGH = Training(seeds=None, lr=0.01, patience=100, max_epochs=1000)
 
 @dataclass(frozen=True)
 class Source:
-    """A graph, its splits by name, notes on how they were made, and what is done to the features."""
+    """A graph, its splits by name, notes on how they were made, and what is done to the features.
+
+    With ``test="cv"`` the splits are folds, of which each picks its own strength.
+    """
 
     name: str
     graph: Graph
@@ -51,6 +54,7 @@ class Source:
     notes: tuple[str, ...] = ()
     quick: bool = False
     scale: Scale | Scaling = "auto"
+    test: Literal["cv"] | None = None
 
 
 @dataclass(frozen=True)
@@ -188,8 +192,14 @@ def parse_mu(text: str, method: str = "preg") -> str | tuple[float, ...]:
     return found
 
 
-def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, splits: int | None = None) -> Source:
-    """A benchmark dataset with its official splits.
+def load_source(
+    dataset: str,
+    root: str | os.PathLike[str] | None = None,
+    *,
+    splits: int | None = None,
+    test: Literal["cv"] | None = None,
+) -> Source:
+    """A benchmark dataset with its official splits, or folds with ``test="cv"``.
 
     Example:
         >>> source = load_source("digits", splits=3)
@@ -201,7 +211,7 @@ def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, spl
         raise DataError(f"{entry.name} holds many graphs, and propreg run takes one: choose a node dataset like cora.")
     quick = not entry.file
     count = (NUM_SPLITS if quick else RANDOM_SPLITS) if splits is None else splits
-    if not 1 <= count <= NUM_SPLITS:
+    if test is None and not 1 <= count <= NUM_SPLITS:
         raise DataError(f"{entry.name} has {NUM_SPLITS} official splits, got --splits {count}.")
     # Split 0, so that CiteSeer has the labels that the official splits were drawn with.
     graph = load_node_graph(dataset, root, split=0)
@@ -213,8 +223,19 @@ def load_source(dataset: str, root: str | os.PathLike[str] | None = None, *, spl
         graph = replace(graph, class_names=tuple(str(c) for c in range(graph.num_classes)))
         pixels = np.zeros(graph.num_features, np.float32), np.full(graph.num_features, 16, np.float32)
         scale = Scaling("standard", *pixels, reason="Pixels were divided by 16, so they lie between 0 and 1.")
+    if test is not None:
+        return Source(entry.name, graph, _folds(graph, splits, test), quick=quick, scale=scale, test=test)
     named = {str(i): split for i, split in enumerate(official_splits(dataset, root)[:count])}
     return Source(entry.name, graph, named, quick=quick, scale=scale)
+
+
+def _folds(graph: Graph, splits: int | None, test: Literal["cv"]) -> Mapping[str, Split]:
+    from propreg.fitting.splits import named_splits
+
+    try:
+        return named_splits(graph, splits, None, None, test=test)
+    except ValueError as error:
+        raise DataError(str(error).replace("test='cv'", "--test cv").replace("splits must", "--splits must")) from None
 
 
 def load_own(
@@ -224,8 +245,9 @@ def load_own(
     splits: int | None = None,
     train_per_class: int | None = None,
     val_per_class: int | None = None,
+    test: Literal["cv"] | None = None,
 ) -> Source:
-    """A user's graph, with its own split or random ones, by default of 20 and 30 nodes per class."""
+    """A user's graph, with its own split or random ones, by default of 20 and 30 nodes per class, or folds."""
     from propreg.fitting.inputs import need_classes
 
     if directed and not os.path.isdir(path):
@@ -239,6 +261,9 @@ def load_own(
         doubtful_labels(graph),
     )
     notes = [doubt for doubt in doubts if doubt]
+    if test is not None:
+        notes += ["The graph's own split was not used: folds of all labeled nodes were."] * (graph.split is not None)
+        return Source(name, replace(graph, split=None), _folds(graph, splits, test), tuple(notes), test=test)
     if graph.split is not None:
         asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}
         if given := [name for name, value in asked.items() if value is not None]:

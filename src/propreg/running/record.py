@@ -10,6 +10,9 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 ``model``      and ``method``, ``preset``, ``mus`` (0 first), ``splits`` (names), ``seeds`` (how many), ``mu`` (chosen)
 ``finished``   false where the run was interrupted; ``device``; ``seconds``; ``settings`` of the training
 ``classes``    the classes' names
+``models``     of several models, the best on validation first: ``title``, ``validation``, ``test`` (a
+               :class:`propreg.statistics.Summary`), ``gain`` over its own plain model (a
+               :class:`propreg.statistics.Difference` and ``units``); the record is of the first. Absent for one model
 ``notes``      sentences to know; the first is the verdict
 ``verdict``    ``kind``, ``sentence``, ``pair``: the numbers of :class:`propreg.fitting.verdict.Pair`, or null; records
                of older versions have none

@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from propreg._lazy import MissingPackageError
 from propreg.jsonio import atomic_write
 from propreg.store.errors import StudyError, UsageError
 from propreg.study.figures.parts import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Sheet
 
 SUFFIXES = (".svg", ".png", ".pdf")
 DPI = 200
@@ -38,15 +41,20 @@ def check_path(path: Path) -> None:
         raise StudyError(f"There is no folder {path.parent}: create it, or write elsewhere.")
 
 
-def render(figure: Figure, suffix: str) -> bytes:
-    """The bytes of a picture."""
+def sheet_of(figure: Figure) -> "Sheet":
+    """A picture as a Matplotlib figure."""
     if find_spec("matplotlib") is None:
         raise MissingPackageError("Figures need Matplotlib: run pip install 'propreg[report]'.")
     from propreg.study.figures.drawing.sheet import draw
 
-    out = io.BytesIO()
     with our_settings():
-        sheet = draw(figure)
+        return draw(figure)
+
+
+def render(figure: Figure, suffix: str) -> bytes:
+    """The bytes of a picture."""
+    out, sheet = io.BytesIO(), sheet_of(figure)
+    with our_settings():
         sheet.savefig(out, format=suffix.removeprefix("."), dpi=DPI, metadata=_metadata(figure, suffix))
     return out.getvalue()
 

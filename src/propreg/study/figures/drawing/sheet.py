@@ -49,6 +49,7 @@ FRAMES = {
     "paired-differences": Frame(3.9, 2.6, left=1.2),
     "training": Frame(2.4, 1.9, across=0.6),
     "classes": Frame(2.3, 2.6, left=1.2, across=1.3),
+    "leaderboard": Frame(2.3, 1.8, left=2.2, across=0.22),
     "map": Frame(4.2, 3.2, left=0.12, bottom=0.1),
 }
 SMALL_MULTIPLES = Frame(1.5, 1.1, left=0.6, right=0.5, across=0.54, down=0.3)
