@@ -153,6 +153,6 @@ def test_hostile_names_stay_names(started: Started, tmp_path: Path, width: int) 
             page.locator("#nodes .plot svg").last.wait_for()
             page.locator("#which-mu").select_option("0")
             page.locator("#splits details.numbers summary").click()
-            assert page.locator(".plot svg").count() == 8
+            assert page.locator(".plot svg").count() == 10
             assert page.locator("img, main script, textarea").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") == width, text[:40]
