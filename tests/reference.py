@@ -98,6 +98,17 @@ def bernoulli(z: Array, propagated: Array) -> float:
     return float(-(yes * log_sigmoid(propagated) + no * log_sigmoid(-propagated)).sum())
 
 
+def cosine(z: Array, propagated: Array) -> float:
+    lengths = np.sqrt((z**2).sum()) * np.sqrt((propagated**2).sum())
+    return float(1 - (z * propagated).sum() / lengths) if lengths > 0 else 1.0
+
+
+def jensen_shannon(z: Array, propagated: Array) -> float:
+    p, q = softmax(z), softmax(propagated)
+    log_m = np.logaddexp(log_softmax(z), log_softmax(propagated)) - np.log(2)
+    return float(0.5 * (p * (log_softmax(z) - log_m)).sum() + 0.5 * (q * (log_softmax(propagated) - log_m)).sum())
+
+
 PHIS: dict[str, RowPhi] = {
     "cross_entropy": cross_entropy,
     "kl": kl,
@@ -105,6 +116,8 @@ PHIS: dict[str, RowPhi] = {
     "squared_error": squared_error,
     "l2_probability": l2_probability,
     "bernoulli": bernoulli,
+    "cosine": cosine,
+    "jensen_shannon": jensen_shannon,
 }
 
 

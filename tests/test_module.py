@@ -64,6 +64,7 @@ def test_the_signature_of_the_function_is_the_one_that_was_agreed() -> None:
         "source": None,
         "detach": None,
         "mask": None,
+        "batch": None,
         "threshold": None,
         "reduction": "mean",
         "validate": None,

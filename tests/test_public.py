@@ -120,7 +120,7 @@ z = torch.randn(4, 3, requires_grad=True)
 edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 y = torch.tensor([0, 1, 1, 2])
 loss = propreg.preg(z, edge_index)
-for phi in ("cross_entropy", "kl", "reverse_kl", "squared_error", "l2_probability", "bernoulli"):
+for phi in ("cross_entropy", "kl", "reverse_kl", "squared_error", "l2_probability", "bernoulli", "cosine"):
     loss = loss + propreg.PReg(phi, "sym", True)(z, edge_index)
 loss = loss + propreg.preg(z, propreg.Propagation(edge_index, 4))
 loss = loss + propreg.preg(z, torch.eye(4).to_sparse_coo())

@@ -11,7 +11,16 @@ from propreg import _errors
 from propreg._phi import PHIS, Phi
 from propreg._propagation import NORMS, Norm
 
-PhiName = Literal["cross_entropy", "kl", "reverse_kl", "squared_error", "l2_probability", "bernoulli"]
+PhiName = Literal[
+    "cross_entropy",
+    "kl",
+    "reverse_kl",
+    "squared_error",
+    "l2_probability",
+    "bernoulli",
+    "cosine",
+    "jensen_shannon",
+]
 PhiLike = PhiName | Callable[[Tensor, Tensor], Tensor]
 Detach = Literal["self", "neighbors", "neighbours"] | None  # the British spelling of earlier versions stays valid
 Reduction = Literal["mean", "sum", "none"]
@@ -61,6 +70,11 @@ class Options:
     def function(self) -> Phi:
         """φ as a function."""
         return self.phi if callable(self.phi) else PHIS[self.phi]
+
+    @property
+    def takes_softmax(self) -> bool:
+        """Whether φ compares the softmax of logits."""
+        return self.phi in ("cross_entropy", "kl", "reverse_kl", "l2_probability", "jensen_shannon")
 
     @property
     def smooth(self) -> bool:

@@ -4,6 +4,7 @@ With :math:`P = \mathrm{softmax}(Z)` and :math:`Q = \mathrm{softmax}(Z')`, :math
 Everything goes through ``log_softmax`` and ``logsigmoid``: logits of ±10⁴ stay finite.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -47,6 +48,23 @@ def bernoulli(z: Tensor, propagated: Tensor) -> Tensor:
     return -(yes + no).sum(-1)
 
 
+def cosine(z: Tensor, propagated: Tensor) -> Tensor:
+    r""":math:`1 - \cos(z, z')` of the logits; a row of zeros has no direction, and its cosine is 0."""
+    return 1 - (_direction(z) * _direction(propagated)).sum(-1)
+
+
+def jensen_shannon(z: Tensor, propagated: Tensor) -> Tensor:
+    r""":math:`\tfrac12 \mathrm{KL}(P \| M) + \tfrac12 \mathrm{KL}(Q \| M)`, :math:`M = (P + Q) / 2`: at most log 2."""
+    log_p, log_q = z.log_softmax(-1), propagated.log_softmax(-1)
+    log_m = log_q - logsigmoid(log_q - log_p) - math.log(2)  # the second derivative of logaddexp is NaN at ±10⁴
+    return 0.5 * (log_p.exp() * (log_p - log_m) + log_q.exp() * (log_q - log_m)).sum(-1)
+
+
+def _direction(z: Tensor) -> Tensor:
+    square = z.square().sum(-1, keepdim=True)
+    return z / torch.where(square > 0, square, torch.ones_like(square)).sqrt()
+
+
 PHIS: dict[str, Phi] = {
     "cross_entropy": cross_entropy,
     "kl": kl,
@@ -54,4 +72,6 @@ PHIS: dict[str, Phi] = {
     "squared_error": squared_error,
     "l2_probability": l2_probability,
     "bernoulli": bernoulli,
+    "cosine": cosine,
+    "jensen_shannon": jensen_shannon,
 }

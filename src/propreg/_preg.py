@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from propreg import _batch, _errors
+from propreg._notices import notice_probabilities, notice_sampled
 from propreg._options import Detach, Options, PhiLike, Reduction
 from propreg._propagation import Norm, Propagation, not_swapped, resolve
-from propreg._reduce import reduced, selected
+from propreg._reduce import graphs_of, reduced, selected
 
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"phi": "cross_entropy", "norm": "rw", "add_self_loops": False, "detach": None},
@@ -34,6 +35,7 @@ def preg(
     source: Tensor | None = None,
     detach: Detach = None,
     mask: Tensor | None = None,
+    batch: Tensor | None = None,
     threshold: float | None = None,
     reduction: Reduction = "mean",
     validate: bool | None = None,
@@ -51,11 +53,12 @@ def preg(
 
     Args:
         z: Logits, never probabilities, one row per node of the whole (block-diagonal) graph.
-        edge_index: int64 [2, E], edges source → target; a sparse adjacency; PyG's ``EdgeIndex``; or a
+        edge_index: int64 or int32 [2, E], edges source → target; a sparse adjacency; PyG's ``EdgeIndex``; or a
             :class:`Propagation`, which carries its own ``norm`` and loops.
         edge_weight: One weight per edge, not negative.
         phi: ``"cross_entropy"`` (the paper's default), ``"kl"``, ``"reverse_kl"``, ``"squared_error"``,
-            ``"l2_probability"``, ``"bernoulli"`` (each column its own yes/no), or a callable (z, propagated) → [N].
+            ``"l2_probability"``, ``"jensen_shannon"``, ``"cosine"`` (of logits), ``"bernoulli"`` (each column its own
+            yes/no), or a callable (z, propagated) → [N].
             With a softmax phi and a single column the term is identically 0: that is what ``"bernoulli"`` is for.
         norm: ``"rw"`` is the paper's :math:`D^{-1}A`, ``"sym"`` the official code's :math:`D^{-1/2}AD^{-1/2}`.
         add_self_loops: Give each node without a loop one of weight 1, as the official code does.
@@ -63,6 +66,9 @@ def preg(
         detach: Stop the gradient through Z (``"self"``) or through ÂZ (``"neighbors"``).
         mask: Only these nodes count: bool [N] or unique int64 node numbers. If there are none, as in some mini-batches,
             the term is 0 and so is its gradient.
+        batch: PyG's batch vector, int64 [N], the number of each node's graph: the result is then the mean over the
+            graphs of each graph's mean, so that a graph of many nodes weighs no more than one of few. Graphs without a
+            counted node are left out.
         threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
         reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
         validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)
@@ -71,7 +77,7 @@ def preg(
 
     Shape:
         - z, source: :math:`(N, C)`; edge_index: :math:`(2, E)`; edge_weight: :math:`(E)`; mask: :math:`(N)` or
-          :math:`(M)`.
+          :math:`(M)`; batch: :math:`(N)`.
         - returns a scalar, or :math:`(N)` with ``reduction="none"``.
 
     Example:
@@ -89,7 +95,7 @@ def preg(
     propagation = resolve(
         edge_index, edge_weight, z.shape[0], norm=norm, add_self_loops=add_self_loops, validate=validate
     )
-    return _term(z, propagation, options, source, mask)
+    return _term(z, propagation, options, source, mask, batch)
 
 
 class PReg(nn.Module):
@@ -153,11 +159,13 @@ class PReg(nn.Module):
         *,
         source: Tensor | None = None,
         mask: Tensor | None = None,
+        batch: Tensor | None = None,
     ) -> Tensor:
         """The term, as :func:`preg` computes it."""
         not_swapped(z, edge_index)
         _errors.logits("z", z)
-        return _term(z, self._propagation(edge_index, edge_weight, z.shape[0]), self.options, source, mask)
+        propagation = self._propagation(edge_index, edge_weight, z.shape[0])
+        return _term(z, propagation, self.options, source, mask, batch)
 
     def on_batch(self, z: Tensor, batch: Any, *, layers: int | None = None) -> Tensor:
         """The term of a mini-batch, an unbiased estimate of the whole graph's for the logits at hand.
@@ -176,9 +184,9 @@ class PReg(nn.Module):
         _errors.logits("z", z)
         if getattr(batch, "node_norm", None) is None:
             propagation, mask = _batch.seeds_of(z, batch, self.options, layers)
-            return _term(z, propagation, self.options, None, mask)
+            return _term(z, propagation, self.options, None, mask, None)
         propagation, weight = _batch.saint_of(z, batch, self.options)
-        value = _term(z, propagation, replace(self.options, reduction="none"), None, None)
+        value = _term(z, propagation, replace(self.options, reduction="none"), None, None, None)
         return (value * weight).sum()
 
     def forget(self) -> None:
@@ -261,7 +269,14 @@ def _version(tensor: Tensor | None) -> tuple[Any, ...] | None:
     return (*state, tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
 
 
-def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor | None, mask: Tensor | None) -> Tensor:
+def _term(
+    z: Tensor,
+    propagation: Propagation,
+    options: Options,
+    source: Tensor | None,
+    mask: Tensor | None,
+    batch: Tensor | None,
+) -> Tensor:
     _errors.same_device("z", z, "edge_index", propagation.edge_index)
     if source is not None:
         _errors.logits("source", source)
@@ -273,13 +288,26 @@ def _term(z: Tensor, propagation: Propagation, options: Options, source: Tensor 
         if source is not None:
             _errors.finite_rows("source", source)
     counted = selected(mask, z, options.validate)
+    graphs = graphs_of(batch, z, options.reduction, options.validate)
+    if _errors.values_are_checked(options.validate, z):
+        if options.takes_softmax:
+            notice_probabilities(z)
+        if not propagation.all_connected():
+            notice_sampled(propagation, counted)
     if _errors.autocast(z.device):
         with torch.autocast(z.device.type, enabled=False):
-            return _value(z, propagation, options, source, counted)
-    return _value(z, propagation, options, source, counted)
+            return _value(z, propagation, options, source, counted, graphs)
+    return _value(z, propagation, options, source, counted, graphs)
 
 
-def _value(z: Tensor, propagation: Propagation, options: Options, source: Tensor | None, mask: Tensor | None) -> Tensor:
+def _value(
+    z: Tensor,
+    propagation: Propagation,
+    options: Options,
+    source: Tensor | None,
+    mask: Tensor | None,
+    batch: Tensor | None,
+) -> Tensor:
     z = _at_least_float32(z)
     propagated = propagation(z if source is None else _at_least_float32(source).to(z.dtype))
     if options.detach == "self":
@@ -295,7 +323,7 @@ def _value(z: Tensor, propagation: Propagation, options: Options, source: Tensor
         raise ValueError(f"phi must return one value per node, shape ({z.shape[0]},), got {got}.")
     if connected is not None:
         value = torch.where(connected, value, torch.zeros_like(value))
-    result = reduced(value, mask, options.reduction)
+    result = reduced(value, mask, options.reduction, batch)
     if options.threshold is not None:
         result = (result - options.threshold).relu()
     return result

@@ -28,8 +28,38 @@ def selected(mask: Tensor | None, z: Tensor, validate: bool | None) -> Tensor | 
     return torch.zeros(nodes, dtype=torch.bool, device=z.device).index_fill(0, mask, True)
 
 
-def reduced(value: Tensor, mask: Tensor | None, reduction: str) -> Tensor:
-    """The mean per counted node, the sum, or the values with 0 where a node does not count; 0 if none does."""
+def graphs_of(batch: Tensor | None, z: Tensor, reduction: str, validate: bool | None) -> Tensor | None:
+    """The number of each node's graph, int64 [N]."""
+    if batch is None:
+        return None
+    if not isinstance(batch, Tensor) or batch.shape != z.shape[:1] or batch.dtype != torch.int64:
+        got = f"{batch.dtype} {tuple(batch.shape)}" if isinstance(batch, Tensor) else f"a {type(batch).__name__}"
+        raise ValueError(f"batch must be PyG's batch vector, int64 with shape ({z.shape[0]},), got {got}.")
+    if reduction != "mean":
+        raise ValueError(
+            f"batch takes a mean per graph and does not go with reduction={reduction!r}: use reduction='mean'."
+        )
+    _errors.same_device("z", z, "batch", batch)
+    if _errors.values_are_checked(validate, batch):
+        low, high = (int(v) for v in torch.aminmax(batch))
+        if low < 0 or high >= z.shape[0]:
+            raise ValueError(
+                f"batch has the graph number {low if low < 0 else high}, but {z.shape[0]} nodes are in at most as many "
+                "graphs: number them from 0."
+            )
+    return batch
+
+
+def reduced(value: Tensor, mask: Tensor | None, reduction: str, batch: Tensor | None = None) -> Tensor:
+    """The mean per counted node, the sum, or the values with 0 where a node does not count; 0 if none does.
+
+    With a batch vector, the mean of the graphs' means: sizes are those of z, so that no shape depends on a value.
+    """
+    if batch is not None:
+        ones = torch.ones_like(value) if mask is None else mask.to(value.dtype)
+        sizes = torch.zeros_like(value).index_add(0, batch, ones)
+        weight = ones / sizes.clamp(min=1).index_select(0, batch) / (sizes > 0).sum().clamp(min=1)
+        return (torch.where(weight > 0, value, torch.zeros_like(value)) * weight).sum()
     if mask is not None:
         value = torch.where(mask, value, torch.zeros_like(value))
     if reduction == "none":
