@@ -40,9 +40,9 @@ def notice_sampled(propagation: Propagation, mask: Tensor | None) -> None:
         _warn(
             "sampled",
             f"{outer} of {counted} counted nodes send edges but receive none, so the term is 0 at them. In a sampled "
-            "batch they are the outer nodes: call PReg().on_batch(z, batch), which counts the batch's own nodes (by hand "
-            "mask=torch.arange(batch.batch_size), with one hop more than the model has layers). In a graph of one-way "
-            "edges, add the reverse edges.",
+            "batch they are the outer nodes: call PReg().on_batch(z, batch), which counts the batch's own, or pass "
+            "mask=torch.arange(batch.batch_size) and sample one hop more than the model has layers. In a graph of "
+            "one-way edges, add the reverse edges.",
         )
 
 
