@@ -75,6 +75,8 @@ def check_trains_like(
         for name, t in p.items():
             if known[name].trained:
                 decay = known[name].decay
+                if isinstance(decay, str):
+                    decay = getattr(model, decay)
                 groups.append(
                     {"params": [t.requires_grad_()], "weight_decay": run.weight_decay if decay is None else decay}
                 )

@@ -15,6 +15,7 @@ from propreg.data.edges import check_nodes
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.splits import check_split
 from propreg.engine.models import MODELS
+from propreg.engine.ranges import check_at_least_0, check_share, check_whole
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Method, Model, Protocol, Replica, RuleName
 
@@ -82,7 +83,7 @@ def check(
     own = model.architecture
     if protocol.optimizer != "adam" and (own.phases is not None or own.trainer is not None):
         raise ValueError(f"optimizer is for models trained in one phase, and {model.name} has its own: leave it out.")
-    _least("max_epochs", protocol.max_epochs, 1)
+    check_whole(protocol, "max_epochs")
     if not replicas:
         raise ValueError("replicas is empty: there is nothing to train.")
     for replica in replicas:
@@ -101,12 +102,10 @@ def check(
 def check_model(model: Model) -> None:
     """Raise for a setting out of its range."""
     _errors.one_of("model", model.name, MODELS)
-    _least("hidden", model.hidden, 1)
-    _least("layers", model.layers, 2)
-    for name in _WHOLE:
-        _least(name, getattr(model, name), 1)
-    for name in _RATES:
-        _share(name, getattr(model, name))
+    check_whole(model, "hidden")
+    check_whole(model, "layers", least=2)
+    check_whole(model, *_WHOLE)
+    check_share(model, *_RATES)
     model.architecture.check(model)
 
 
@@ -144,15 +143,11 @@ def _check_meaning(settings: Model | Method, shared: type[Model] | type[Method],
 
 def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> None:
     _errors.one_of("split", replica.split, splits)
-    _share("dropout", replica.dropout)
-    _share("unmask", replica.unmask)
-    _least("patience", replica.patience, 0)
+    check_share(replica, "dropout", "unmask")
+    check_whole(replica, "patience", least=0)
     if isinstance(replica.seed, bool) or not isinstance(replica.seed, Integral):
         raise ValueError(f"seed must be a whole number, got {replica.seed!r}.")
-    for name in ("strength", "lr", "weight_decay"):
-        value = getattr(replica, name)
-        if not isinstance(value, Real) or not value >= 0:
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+    check_at_least_0(replica, "strength", "lr", "weight_decay")
     regularizer = method.regularizer
     if not regularizer.grid and replica.strength != 0:
         raise ValueError(
@@ -182,16 +177,6 @@ def _described(value: object) -> str:
     return repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
 
 
-def _least(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-
-
 def _number(name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, got {value!r}.")
-
-
-def _share(name: str, value: float) -> None:
-    if not isinstance(value, Real) or not 0 <= value <= 1:
-        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}.")

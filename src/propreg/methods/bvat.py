@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import Architecture, Recipe, Source, count_activations
+from propreg.engine.models.architecture import Architecture, Recipe, Source, count_activations, settings_of
 from propreg.engine.models.gcn_mlp import export_gcn
+from propreg.engine.ranges import check_at_least_0, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
 from propreg.methods.networks import build_gcn_without_bias
@@ -225,55 +226,44 @@ def phases(
     """One phase with the loss of BVAT."""
     import torch
 
-    from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin
-    from propreg.engine.training.stopping import RULES
+    from propreg.engine.training.phases import single_phase
 
-    network, term = problem.network(model), problem.regularizer(method)
-    state = begin(problem, network, model, replicas, protocol)
+    term = problem.regularizer(method)
+    held: dict[str, Tensor] = {}
     options: dict[str, Any] = {"dtype": problem.dtype, "device": problem.device}
     loss: BvatLoss
     if isinstance(model, SBvatModel):
         apart = ops.Apart(problem.graph.edge_index, problem.num_nodes, model.hops, model.sampled)
         shape = len(replicas), min(model.sampled, problem.num_nodes)
-        state.held["nodes"] = torch.zeros(shape, dtype=torch.long, device=problem.device)
-        state.held["node_weights"] = torch.zeros(shape, **options)
+        held["nodes"] = torch.zeros(shape, dtype=torch.long, device=problem.device)
+        held["node_weights"] = torch.zeros(shape, **options)
         loss = SBvatLoss(model, method, term, apart)
     else:
-        mine = _optimized(model)
+        mine = settings_of(model, OBvatModel)
         for name in ("ascent_first", "ascent_second"):
-            state.held[name] = torch.zeros(len(replicas), problem.num_nodes, problem.features.shape[1], **options)
-        state.held["ascents"] = torch.zeros(len(replicas), dtype=torch.float64, device=problem.device)
+            held[name] = torch.zeros(len(replicas), problem.num_nodes, problem.features.shape[1], **options)
+        held["ascents"] = torch.zeros(len(replicas), dtype=torch.float64, device=problem.device)
         loss = OBvatLoss(mine, method, term)
-    yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs)
+    phase = single_phase(problem, problem.network(model), loss, model, replicas, protocol)
+    phase.state.held |= held
+    yield phase
 
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
-    whole, real = ["ascents"], ["adversarial_weight", "entropy_weight"]
+    check_at_least_0(model, "adversarial_weight", "entropy_weight")
     if isinstance(model, SBvatModel):
-        whole, real = ["sampled", "hops"], [*real, "epsilon", "random_step"]
+        check_whole(model, "sampled", "hops")
+        check_at_least_0(model, "epsilon", "random_step")
     else:
-        _optimized(model)
-        real += ["ascent_lr", "deviation"]
-    for name in whole:
-        if not isinstance(value := getattr(model, name), int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    for name in real:
-        if not (value := getattr(model, name)) >= 0:
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+        check_whole(settings_of(model, OBvatModel), "ascents")
+        check_at_least_0(model, "ascent_lr", "deviation")
 
 
 def count_perturbed(model: Model, sizes: Sizes, passes: int) -> int:
     """Two more passes, and the perturbed rows with their masks, gradients and moments."""
     rows = min(model.sampled, sizes.nodes) if isinstance(model, SBvatModel) else sizes.nodes
     return count_activations(model, sizes, passes + 3) + 10 * rows * sizes.features
-
-
-def _optimized(model: Model) -> OBvatModel:
-    if not isinstance(model, OBvatModel):
-        raise TypeError(f"model must be an OBvatModel or SBvatModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"rule": "last", "max_epochs": 200, "weight_decay_scope": "first"}

@@ -24,9 +24,11 @@ from propreg.engine.models.architecture import (
     Source,
     check_two_layers,
     count_activations,
+    settings_of,
 )
 from propreg.engine.models.label_propagation import training_labels
 from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.ranges import check_above_0, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import Objective, RegularizedLoss
 from propreg.methods.networks import FromFeatures, export_without_bias, two_layers
@@ -113,7 +115,7 @@ def phases(
     from propreg.engine.training.state import begin
     from propreg.engine.training.stopping import FIRST_BEST, LAST, RULES
 
-    mine, term = _settings(model), problem.regularizer(method)
+    mine, term = settings_of(model, GmnnModel), problem.regularizer(method)
     optimizer = RMSprop if mine.optimizer == "rmsprop" else Adam
     network, of_classes = FromFeatures(problem, mine, mine.binarize), FromClasses(problem, mine)
     labels = training_labels(problem, replicas)
@@ -149,24 +151,20 @@ def known_where_labeled(p: Tensor, labels: Tensor) -> Tensor:
 
 def build(problem: Problem, model: Model) -> FromFeatures:
     """q, on the graph with self-loops, symmetrically normalized."""
-    return FromFeatures(problem, model, _settings(model).binarize)
+    return FromFeatures(problem, model, settings_of(model, GmnnModel).binarize)
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """q as PyG's layers."""
-    return export_without_bias(model, features, classes, dropout, binarize=_settings(model).binarize)
+    return export_without_bias(model, features, classes, dropout, binarize=settings_of(model, GmnnModel).binarize)
 
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
-    for name in ("pretraining", "m_step"):
-        epochs = getattr(mine, name)
-        if not isinstance(epochs, int) or epochs < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {epochs!r}.")
-    if not mine.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {mine.temperature!r}.")
+    mine = settings_of(model, GmnnModel)
+    check_whole(mine, "pretraining", "m_step")
+    check_above_0(mine, "temperature")
     if mine.optimizer not in ("rmsprop", "adam"):
         raise ValueError(f"optimizer must be 'rmsprop' or 'adam', got {mine.optimizer!r}.")
 
@@ -174,12 +172,6 @@ def check(model: Model) -> None:
 def count_both(model: Model, sizes: Sizes, passes: int) -> int:
     """Those of a GCN, and the targets and classes."""
     return count_activations(model, sizes, passes) + 4 * sizes.nodes * (model.hidden + sizes.classes)
-
-
-def _settings(model: Model) -> GmnnModel:
-    if not isinstance(model, GmnnModel):
-        raise TypeError(f"model must be a GmnnModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"lr": 0.05, "weight_decay": 5e-4, "max_epochs": 100, "rule": "first_best", "dropout": 0.0}

@@ -24,9 +24,11 @@ from propreg.engine.models.architecture import (
     Source,
     check_two_layers,
     same,
+    settings_of,
     transposed,
 )
-from propreg.engine.models.network import Draw, Network, Parameters, Start, Weight, norm
+from propreg.engine.models.network import Draw, OnFeatures, Parameters, Start, Weight, norm
+from propreg.engine.ranges import check_above_0, check_at_least_0, check_share, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
 
@@ -68,7 +70,7 @@ class GrandModel(Model):
     batch_norm: bool = False
 
 
-class GrandNetwork(Network):
+class GrandNetwork(OnFeatures):
     """An MLP on augmented features.
 
     The features of an augmentation belong to a random stream: the replicas that differ in strength or learning rate
@@ -91,10 +93,6 @@ class GrandNetwork(Network):
             start = Start("normal", fan_out**-0.5, -(fan_out**-0.5))
             found |= {f"w{i}": Weight((fan_in, fan_out), start=start), f"b{i}": Weight((fan_out,), start=start)}
         return found | (norm(0, width) | norm(1, hidden) if self.spec.batch_norm else {})
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.features(p["w0"], masks)
 
     def begin(self, p: Parameters) -> Tensor | None:
         """X W, where nothing is dropped from X̄."""
@@ -211,20 +209,18 @@ def phases(
     problem: Problem, replicas: Sequence[Replica], /, *, model: Model, method: Method, protocol: Protocol
 ) -> Iterator[Phase]:
     """One phase with GRAND's loss."""
-    from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin, hold
-    from propreg.engine.training.stopping import RULES
+    from propreg.engine.training.phases import single_phase
+    from propreg.engine.training.state import hold
 
-    network = problem.network(model)
-    state = begin(problem, network, model, replicas, protocol)
-    hold(state, problem, model, replicas, "consistency", "temperature")
-    loss = GrandLoss(_settings(model), method, problem.regularizer(method))
-    yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs)
+    loss = GrandLoss(settings_of(model, GrandModel), method, problem.regularizer(method))
+    phase = single_phase(problem, problem.network(model), loss, model, replicas, protocol)
+    hold(phase.state, problem, model, replicas, "consistency", "temperature")
+    yield phase
 
 
 def build(problem: Problem, model: Model) -> GrandNetwork:
     """On the graph with self-loops, symmetrically normalized."""
-    return GrandNetwork(problem, _settings(model))
+    return GrandNetwork(problem, settings_of(model, GrandModel))
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
@@ -233,7 +229,7 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 
     from propreg.engine.models.modules import MixedOrder, norm_layer
 
-    mine = _settings(model)
+    mine = settings_of(model, GrandModel)
     found = [Layer(MixedOrder(mine.steps, 1 - mine.drop_node), ON_WEIGHTED_EDGES)]
     for i, (fan_in, fan_out) in enumerate(((features, model.hidden), (model.hidden, classes))):
         found += [Layer(nn.ReLU())] if i else []
@@ -246,30 +242,19 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
-    if not isinstance(mine.augmentations, int) or mine.augmentations < 1:
-        raise ValueError(f"augmentations must be a whole number of at least 1, got {mine.augmentations!r}.")
-    if not 0 <= mine.drop_node <= 1:
-        raise ValueError(f"drop_node must lie between 0 and 1, got {mine.drop_node!r}.")
-    if not mine.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {mine.temperature!r}.")
-    if not mine.consistency >= 0:
-        raise ValueError(f"consistency must be a number of at least 0, got {mine.consistency!r}.")
+    check_whole(model, "augmentations")
+    check_share(model, "drop_node")
+    check_above_0(model, "temperature")
+    check_at_least_0(model, "consistency")
 
 
 def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
     """X̄ of each pass, twice with batch norm, one more in the making; and the hidden layers and logits of the passes."""
-    mine = _settings(model)
+    mine = settings_of(model, GrandModel)
     passes = max(passes, mine.augmentations)
     whole = mine.input_dropout > 0 or mine.batch_norm
     spread = (passes * (1 + mine.batch_norm) + 3) * sizes.nodes * sizes.features if whole else 0
     return spread + sizes.nodes * ((4 * passes + 3) * model.hidden + (4 * passes + 2) * sizes.classes)
-
-
-def _settings(model: Model) -> GrandModel:
-    if not isinstance(model, GrandModel):
-        raise TypeError(f"model must be a GrandModel, got a {type(model).__name__}.")
-    return model
 
 
 _COMMON = {"rule": "loss_or_accuracy", "max_epochs": 5000, "lr": 0.01, "weight_decay": 5e-4, "patience": 200}

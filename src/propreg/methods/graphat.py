@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import Architecture, Recipe, Source, count_activations
+from propreg.engine.models.architecture import Architecture, Recipe, Source, count_activations, settings_of
 from propreg.engine.models.gcn_mlp import Layers, export_gcn
+from propreg.engine.ranges import check_at_least_0, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
 from propreg.methods.networks import build_gcn_without_bias
@@ -111,15 +112,11 @@ def phases(
     problem: Problem, replicas: Sequence[Replica], /, *, model: Model, method: Method, protocol: Protocol
 ) -> Iterator[Phase]:
     """One phase with the loss of GraphAT."""
-    from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin
-    from propreg.engine.training.stopping import RULES
+    from propreg.engine.training.phases import single_phase
 
-    network = problem.network(model)
-    state = begin(problem, network, model, replicas, protocol)
     neighbors = ops.Neighbors(problem.edge_index.to(problem.device), problem.num_nodes)
-    loss = GraphAtLoss(_settings(model), method, problem.regularizer(method), neighbors)
-    yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs)
+    loss = GraphAtLoss(settings_of(model, GraphAtModel), method, problem.regularizer(method), neighbors)
+    yield single_phase(problem, problem.network(model), loss, model, replicas, protocol)
 
 
 def build(problem: Problem, model: Model) -> Layers:
@@ -129,27 +126,17 @@ def build(problem: Problem, model: Model) -> Layers:
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
-    mine = _settings(model)
-    if not isinstance(mine.neighbors, int) or mine.neighbors < 1:
-        raise ValueError(f"neighbors must be a whole number of at least 1, got {mine.neighbors!r}.")
-    for name in ("graph_weight", "graph_epsilon", "virtual_weight", "virtual_epsilon", "virtual_step"):
-        if not (value := getattr(mine, name)) >= 0:
-            raise ValueError(f"{name} must be a number of at least 0, got {value!r}.")
+    check_whole(model, "neighbors")
+    check_at_least_0(model, "graph_weight", "graph_epsilon", "virtual_weight", "virtual_epsilon", "virtual_step")
 
 
 def count_perturbed(model: Model, sizes: Sizes, passes: int) -> int:
     """Two more passes for each divergence, and the random directions with what they are made of."""
-    mine = _settings(model)
+    mine = settings_of(model, GraphAtModel)
     terms = bool(mine.graph_weight) + bool(mine.virtual_weight)
     more = terms * 2 * sizes.nodes * (5 * model.hidden + (4 + mine.neighbors) * sizes.classes)
     directions = 6 * sizes.nodes * sizes.features if mine.virtual_weight else 0
     return count_activations(model, sizes, passes) + more + directions
-
-
-def _settings(model: Model) -> GraphAtModel:
-    if not isinstance(model, GraphAtModel):
-        raise TypeError(f"model must be a GraphAtModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"rule": "last_in_window", "max_epochs": 400}

@@ -22,7 +22,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import Architecture, Layer, Recipe, Source, check_two_layers, count_activations
+from propreg.engine.models.architecture import (
+    Architecture,
+    Layer,
+    Recipe,
+    Source,
+    check_two_layers,
+    count_activations,
+    settings_of,
+)
+from propreg.engine.ranges import check_above_0, check_at_least_0, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
 from propreg.methods.networks import FromFeatures, export_without_bias
@@ -211,46 +220,40 @@ def phases(
     import numpy as np
     import torch
 
-    from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin
-    from propreg.engine.training.stopping import RULES
+    from propreg.engine.training.phases import single_phase
 
-    mine = _settings(model)
-    network = build(problem, model)
-    state = begin(problem, network, model, replicas, protocol)
-    runs, width = state.targets.nodes.shape
-    shapes = {"order": (runs, 2, width), "drawn": (runs, width), "last": (runs, width)}
-    for name, shape in shapes.items():
-        state.held[name] = torch.zeros(shape, dtype=torch.long, device=problem.device)
-    state.held["heads"] = torch.zeros(runs, dtype=torch.bool, device=problem.device)
-    state.held["share"] = torch.zeros(runs, 2, dtype=torch.float64, device=problem.device)
-    state.held["ramp"] = torch.zeros(runs, dtype=problem.dtype, device=problem.device)
+    mine, network = settings_of(model, GraphMixModel), build(problem, model)
     unlabeled = {i: np.flatnonzero(~problem.splits[r.split].train) for i, r in enumerate(replicas)}
     term, on_cpu = problem.regularizer(method), problem.device.type == "cpu"
     loss = GraphMixLoss(mine, method, term, network, unlabeled, skips=on_cpu)
-    yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs)
+    phase = single_phase(problem, network, loss, model, replicas, protocol)
+    held, (runs, width) = phase.state.held, phase.state.targets.nodes.shape
+    shapes = {"order": (runs, 2, width), "drawn": (runs, width), "last": (runs, width)}
+    for name, shape in shapes.items():
+        held[name] = torch.zeros(shape, dtype=torch.long, device=problem.device)
+    held["heads"] = torch.zeros(runs, dtype=torch.bool, device=problem.device)
+    held["share"] = torch.zeros(runs, 2, dtype=torch.float64, device=problem.device)
+    held["ramp"] = torch.zeros(runs, dtype=problem.dtype, device=problem.device)
+    yield phase
 
 
 def build(problem: Problem, model: Model) -> Twins:
     """On the graph with self-loops, symmetrically normalized."""
-    return Twins(problem, model, _settings(model).binarize)
+    return Twins(problem, model, settings_of(model, GraphMixModel).binarize)
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """The GCN as PyG's layers."""
-    return export_without_bias(model, features, classes, dropout, binarize=_settings(model).binarize)
+    return export_without_bias(model, features, classes, dropout, binarize=settings_of(model, GraphMixModel).binarize)
 
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
-    if not isinstance(mine.predictions, int) or mine.predictions < 1:
-        raise ValueError(f"predictions must be a whole number of at least 1, got {mine.predictions!r}.")
-    if not mine.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {mine.temperature!r}.")
-    if not mine.consistency >= 0:
-        raise ValueError(f"consistency must be a number of at least 0, got {mine.consistency!r}.")
+    mine = settings_of(model, GraphMixModel)
+    check_whole(mine, "predictions")
+    check_above_0(mine, "temperature")
+    check_at_least_0(mine, "consistency")
     if not 0 <= mine.ramp_start <= mine.ramp_end:
         raise ValueError(
             f"ramp_start must lie between 0 and ramp_end, got {mine.ramp_start!r} and {mine.ramp_end!r}: lower it."
@@ -260,12 +263,6 @@ def check(model: Model) -> None:
 def count_twins(model: Model, sizes: Sizes, passes: int) -> int:
     """Those of a GCN in two more passes, and the predictions."""
     return count_activations(model, sizes, passes + 3) + 6 * sizes.nodes * (model.hidden + sizes.classes)
-
-
-def _settings(model: Model) -> GraphMixModel:
-    if not isinstance(model, GraphMixModel):
-        raise TypeError(f"model must be a GraphMixModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"rule": "latest_best", "max_epochs": 2000}

@@ -16,16 +16,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import Architecture, Recipe, Source, check_two_layers, count_dropped
+from propreg.engine.models.architecture import (
+    Architecture,
+    Recipe,
+    Source,
+    check_two_layers,
+    count_dropped,
+    settings_of,
+)
 from propreg.engine.models.gcn_mlp import export_gcn
-from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.models.network import Draw, Parameters, SharedMap, Weight
+from propreg.engine.ranges import check_above_0, check_at_least_0, check_share
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.ops.dropout import MaskKeys
     from propreg.engine.regularizers.regularizer import Term
     from propreg.engine.tasks.node import Problem, Targets
@@ -59,8 +66,11 @@ class NasaModel(Model):
     temperature: float = 0.5
 
 
-class Nasa(Network):
+class Nasa(SharedMap):
     """A GCN of two layers, whose training passes are on the epoch's own graphs."""
+
+    spec: NasaModel
+    recordable = False  # the graphs of each epoch have a size of their own
 
     def __init__(self, problem: Problem, model: NasaModel) -> None:
         from propreg.methods.rewiring import Rewiring
@@ -96,18 +106,6 @@ class Nasa(Network):
         return {f"w{i}": Weight(size, size) for i, size in enumerate(sizes)} | {
             f"b{i}": Weight(size[1:]) for i, size in enumerate(sizes)
         }
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """X W, where X is not dropped."""
-        return None if self.spec.input_dropout > 0 else self.first(p)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:  # noqa: ARG002
-        """X W itself."""
-        return xw
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""
@@ -163,44 +161,31 @@ def divergence(p: Tensor, graphs: Rewired, temperature: float) -> Tensor:
 def phases(
     problem: Problem, replicas: Sequence[Replica], /, *, model: Model, method: Method, protocol: Protocol
 ) -> Iterator[Phase]:
-    """One phase with NASA's loss; a graph of another size in every epoch is nothing to record."""
-    from propreg.engine.training.phases import Phase
-    from propreg.engine.training.state import begin
-    from propreg.engine.training.stopping import RULES
+    """One phase with NASA's loss."""
+    from propreg.engine.training.phases import single_phase
 
     network = build(problem, model)
-    state = begin(problem, network, model, replicas, protocol)
-    loss = NasaLoss(_settings(model), method, problem.regularizer(method), network)
-    yield Phase(network, state, loss, [RULES[protocol.rule]], protocol.max_epochs, recordable=False)
+    loss = NasaLoss(settings_of(model, NasaModel), method, problem.regularizer(method), network)
+    yield single_phase(problem, network, loss, model, replicas, protocol)
 
 
 def build(problem: Problem, model: Model) -> Nasa:
     """On the graph with self-loops, symmetrically normalized."""
-    return Nasa(problem, _settings(model))
+    return Nasa(problem, settings_of(model, NasaModel))
 
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
-    if not 0 <= mine.replaced <= 1:
-        raise ValueError(f"replaced must lie between 0 and 1, got {mine.replaced!r}.")
-    if not mine.temperature > 0:
-        raise ValueError(f"temperature must be above 0, got {mine.temperature!r}.")
-    if not mine.consistency >= 0:
-        raise ValueError(f"consistency must be a number of at least 0, got {mine.consistency!r}.")
+    check_share(model, "replaced")
+    check_above_0(model, "temperature")
+    check_at_least_0(model, "consistency")
 
 
 def count_rewired(model: Model, sizes: Sizes, passes: int) -> int:
     """The layers and logits of each pass with a copy of each in a product, and a graph in the making."""
     layers = sizes.nodes * ((6 + 4 * passes) * model.hidden + (12 + 4 * passes) * sizes.classes)
     return layers + count_dropped(model, sizes, passes) + 24 * (sizes.edges + sizes.nodes)
-
-
-def _settings(model: Model) -> NasaModel:
-    if not isinstance(model, NasaModel):
-        raise TypeError(f"model must be a NasaModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"rule": "first_best", "max_epochs": 500, "lr": 0.01, "weight_decay": 1e-3}

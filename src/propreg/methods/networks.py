@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from propreg.engine import ops
 from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Layer, transposed
 from propreg.engine.models.gcn_mlp import Layers
-from propreg.engine.models.network import Draw, Network, Parameters, Start, Weight
+from propreg.engine.models.network import Draw, OnFeatures, Parameters, Start, Weight
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Features, Masks
+    from propreg.engine.ops import Features
     from propreg.engine.spec import Model
     from propreg.engine.tasks.node import Problem
 
@@ -33,7 +33,7 @@ def build_gcn_without_bias(problem: Problem, model: Model) -> WithoutBias:
     return WithoutBias(model, problem.features, problem.num_classes, problem.adjacency("sym", True))
 
 
-class FromFeatures(Network):
+class FromFeatures(OnFeatures):
     """Two layers of a GCN without biases, as the authors of GMNN and GraphMix have them."""
 
     def __init__(self, problem: Problem, model: Model, binarize: bool) -> None:
@@ -43,10 +43,6 @@ class FromFeatures(Network):
     def weights(self) -> dict[str, Weight]:
         """Uniform within 1/√fan_out."""
         return two_layers("w", self.features.shape[1], self.spec.hidden, self.classes)
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:  # noqa: ARG002
         """Logits [R, N, C]."""

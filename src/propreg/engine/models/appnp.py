@@ -14,18 +14,18 @@ from propreg.engine.models.architecture import (
     check_two_layers,
     count_activations,
 )
-from propreg.engine.models.gcn_mlp import Layers, export_mlp
-from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.models.gcn_mlp import Layers, OnMlp, export_mlp
+from propreg.engine.models.network import Draw, Parameters, Weight
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Features, Masks, Matrix, ReplicaMatrix
+    from propreg.engine.ops import Features, Matrix, ReplicaMatrix
     from propreg.engine.tasks.node import Problem
 
 
-class Appnp(Network):
+class Appnp(OnMlp):
     """The logits of an MLP, propagated."""
 
     def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix) -> None:
@@ -35,18 +35,6 @@ class Appnp(Network):
     def weights(self) -> dict[str, Weight]:
         """Those of the MLP."""
         return self.mlp.weights()
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.mlp.first(p, masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
-        """relu(X W + b), from X W."""
-        return self.mlp.begin_from(p, xw)
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """The first layer, where its input is not dropped."""
-        return self.mlp.begin(p)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""

@@ -115,6 +115,16 @@ def accept(model: Model) -> None:
     """Any settings that are in their ranges."""
 
 
+Settings = typing.TypeVar("Settings", bound=Model)
+
+
+def settings_of(model: Model, kind: type[Settings]) -> Settings:
+    """The model as settings of an architecture's own; raises for those of another one."""
+    if not isinstance(model, kind):
+        raise TypeError(f"model must be of class {kind.__name__}, got a {type(model).__name__}.")
+    return model
+
+
 def check_two_layers(model: Model) -> None:
     """Raise if more layers are asked for than the architecture has."""
     if model.layers != 2:

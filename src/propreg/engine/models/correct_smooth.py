@@ -22,16 +22,17 @@ from propreg.engine.models.architecture import (
     count_activations,
     count_parameters,
     same,
+    settings_of,
 )
-from propreg.engine.models.gcn_mlp import Layers, export_mlp
+from propreg.engine.models.gcn_mlp import Layers, OnMlp, export_mlp
 from propreg.engine.models.label_propagation import training_labels
-from propreg.engine.models.network import Draw, Network, Parameters, Weight, initial
+from propreg.engine.models.network import Draw, Parameters, Weight, initial
+from propreg.engine.ranges import check_share
 from propreg.engine.spec import Model, Replica, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.tasks.node import Problem
 
 
@@ -53,7 +54,7 @@ class CorrectSmoothModel(Model):
     smoothing_teleport: float = 0.2
 
 
-class CorrectSmooth(Network):
+class CorrectSmooth(OnMlp):
     """An MLP whose evaluations are corrected and smoothed with the labels of the training nodes."""
 
     def __init__(self, problem: Problem, model: CorrectSmoothModel) -> None:
@@ -69,18 +70,6 @@ class CorrectSmooth(Network):
         """Drawn weights, and the labels of each replica's training nodes."""
         return initial(problem, self.mlp, model, replicas) | {"labels": training_labels(problem, replicas)}
 
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.mlp.first(p, masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
-        """relu(X W + b), from X W."""
-        return self.mlp.begin_from(p, xw)
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """The first layer, where its input is not dropped."""
-        return self.mlp.begin(p)
-
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]: those of the MLP in training."""
         z = self.mlp.finish(p, begun, draw)
@@ -94,14 +83,14 @@ class CorrectSmooth(Network):
 
 def build(problem: Problem, model: Model) -> CorrectSmooth:
     """On the graph without self-loops, symmetrically normalized."""
-    return CorrectSmooth(problem, _settings(model))
+    return CorrectSmooth(problem, settings_of(model, CorrectSmoothModel))
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """Linear layers, and a module of ours that holds the labels."""
     from propreg.engine.models.modules import SmoothedPredictions
 
-    mine = _settings(model)
+    mine = settings_of(model, CorrectSmoothModel)
     module = SmoothedPredictions(mine.steps, mine.teleport, mine.smoothing_teleport, classes)
     last = Layer(module, ON_WEIGHTED_EDGES, {"labels": same("labels")})
     return [*export_mlp(model, features, classes, dropout), last]
@@ -109,9 +98,7 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
-    share = _settings(model).smoothing_teleport
-    if not 0 <= share <= 1:
-        raise ValueError(f"smoothing_teleport must lie between 0 and 1, got {share!r}.")
+    check_share(model, "smoothing_teleport")
 
 
 def count_weights(model: Model, sizes: Sizes) -> int:
@@ -122,12 +109,6 @@ def count_weights(model: Model, sizes: Sizes) -> int:
 def count_kept(model: Model, sizes: Sizes, passes: int) -> int:
     """Those of the MLP, and a few slabs of logits."""
     return count_activations(model, sizes, passes) + 8 * sizes.nodes * sizes.classes
-
-
-def _settings(model: Model) -> CorrectSmoothModel:
-    if not isinstance(model, CorrectSmoothModel):
-        raise TypeError(f"model must be a CorrectSmoothModel, got a {type(model).__name__}.")
-    return model
 
 
 _OURS = Recipe(training={"rule": "latest_best", "max_epochs": 300}, ours=True)

@@ -20,14 +20,13 @@ from propreg.engine.models.architecture import (
     same,
     transposed,
 )
-from propreg.engine.models.gcn_mlp import Layers, export_mlp
-from propreg.engine.models.network import Draw, Network, Parameters, Weight, linear
+from propreg.engine.models.gcn_mlp import Layers, OnMlp, export_mlp
+from propreg.engine.models.network import Draw, Parameters, Weight, linear
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.tasks.node import Problem
 
 
@@ -39,7 +38,7 @@ class DagnnModel(Model):
     steps: int = 10
 
 
-class Dagnn(Network):
+class Dagnn(OnMlp):
     """An MLP and the gates of its hops."""
 
     def __init__(self, problem: Problem, model: Model) -> None:
@@ -50,18 +49,6 @@ class Dagnn(Network):
         """Those of the MLP, and those of the gate."""
         width, hidden, classes = self.mlp.widths
         return linear(0, width, hidden) | linear(1, hidden, classes) | linear(2, classes, 1)
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.mlp.first(p, masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
-        """relu(X W + b), from X W."""
-        return self.mlp.begin_from(p, xw)
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """The first layer, where its input is not dropped."""
-        return self.mlp.begin(p)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""

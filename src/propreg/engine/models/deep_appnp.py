@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from propreg.engine import ops
 from propreg.engine.models.appnp import APPNP, Appnp
-from propreg.engine.models.architecture import Source, check_two_layers
+from propreg.engine.models.architecture import Source, check_two_layers, settings_of
+from propreg.engine.ranges import check_share
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
@@ -65,26 +66,18 @@ def normalized(pattern: Pattern, values: Tensor) -> ReplicaMatrix:
 
 def build(problem: Problem, model: Model) -> DeepAppnp:
     """On the graph with self-loops, symmetrically normalized."""
-    return DeepAppnp(problem, _settings(model))
+    return DeepAppnp(problem, settings_of(model, DeepAppnpModel))
 
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    rate = _settings(model).drop_edge
-    if not 0 <= rate <= 1:
-        raise ValueError(f"drop_edge must lie between 0 and 1, got {rate!r}.")
+    check_share(model, "drop_edge")
 
 
 def count_kept(model: Model, sizes: Sizes, passes: int) -> int:
     """Those of APPNP, and the values of the edges."""
     return APPNP.activations(model, sizes, passes) + 5 * passes * (sizes.edges + sizes.nodes)
-
-
-def _settings(model: Model) -> DeepAppnpModel:
-    if not isinstance(model, DeepAppnpModel):
-        raise TypeError(f"model must be a DeepAppnpModel, got a {type(model).__name__}.")
-    return model
 
 
 # Only K, α and the rate of DropEdge were published; the rest is APPNP's.

@@ -17,7 +17,7 @@ from propreg.engine.models.architecture import (
     same,
     transposed,
 )
-from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.models.network import Draw, Parameters, SharedMap, Weight
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from propreg.engine.tasks.node import Problem
 
 
-class Gat(Network):
+class Gat(SharedMap):
     """Two attention layers on the graph with self-loops; ``pattern`` holds an entry for every edge j → i and loop."""
 
     def __init__(self, spec: Model, features: Features, classes: int, pattern: Pattern) -> None:
@@ -48,18 +48,6 @@ class Gat(Network):
             "target1": Weight((s.out_heads, c), (s.out_heads, 2 * c)),
             "b1": Weight((c,)),
         }
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W of all heads."""
-        return self.features(p["w0"], masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:  # noqa: ARG002
-        """X W itself."""
-        return xw
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """X W, where X is not dropped."""
-        return None if self.spec.input_dropout > 0 else self.first(p)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""

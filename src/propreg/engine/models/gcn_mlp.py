@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from propreg.engine import ops
 from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Architecture, Layer, Source, same, transposed
-from propreg.engine.models.network import Draw, Network, Parameters, Weight
+from propreg.engine.models.network import Draw, Network, OnFeatures, Parameters, Weight
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from propreg.engine.tasks.node import Problem
 
 
-class Layers(Network):
+class Layers(OnFeatures):
     """A GCN (with an adjacency) or an MLP (without)."""
 
     def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix | None) -> None:
@@ -34,10 +34,6 @@ class Layers(Network):
             found[f"w{i}"] = Weight((fan_in, fan_out), (fan_in, fan_out))
             found[f"b{i}"] = Weight((fan_out,))
         return found
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
 
     def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
         """relu(Â (X W) + b), from X W."""
@@ -77,6 +73,24 @@ class Layers(Network):
         if masks is None and (self._folded is not None or self.adjacency is None):
             return (self._folded or self.features).rectified(p["w0"], p["b0"])
         return ops.propagate_relu(self.adjacency, self.features(p["w0"], masks), p["b0"])
+
+
+class OnMlp(Network):
+    """An MLP, and what a subclass makes of its logits."""
+
+    mlp: Layers
+
+    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
+        """X W."""
+        return self.mlp.first(p, masks)
+
+    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
+        """relu(X W + b), from X W."""
+        return self.mlp.begin_from(p, xw)
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """The first layer, where its input is not dropped."""
+        return self.mlp.begin(p)
 
 
 def build_gcn(problem: Problem, model: Model) -> Layers:

@@ -18,15 +18,16 @@ from propreg.engine.models.architecture import (
     Source,
     count_dropped,
     same,
+    settings_of,
     transposed,
 )
-from propreg.engine.models.network import Draw, Network, Parameters, Start, Weight, linear
+from propreg.engine.models.network import Draw, OnFeatures, Parameters, Start, Weight, linear
+from propreg.engine.ranges import check_above_0, check_at_least_0
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.tasks.node import Problem
 
 
@@ -48,7 +49,7 @@ class GcniiModel(Model):
     conv_decay: float = 0.01
 
 
-class Gcnii(Network):
+class Gcnii(OnFeatures):
     """Dropout acts on the input, before every convolution and before the output."""
 
     def __init__(self, problem: Problem, model: GcniiModel) -> None:
@@ -64,10 +65,6 @@ class Gcnii(Network):
         conv = Weight((width, width), start=Start(spread=width**-0.5), decay="conv_decay")
         first, last = linear(0, self.features.shape[1], width), linear(layers + 1, width, self.classes)
         return first | {f"w{i}": conv for i in range(1, layers + 1)} | last
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.features(p["w0"], masks)
 
     def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
         """relu(X W + b), from X W."""
@@ -90,14 +87,14 @@ class Gcnii(Network):
 
 def build(problem: Problem, model: Model) -> Gcnii:
     """On the graph with self-loops, symmetrically normalized."""
-    return Gcnii(problem, _settings(model))
+    return Gcnii(problem, settings_of(model, GcniiModel))
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """PyG's ``GCN2Conv`` layers in a module of ours, which hands the first layer to each of them."""
     from propreg.engine.models.modules import DeepResidual
 
-    mine, last = _settings(model), model.layers + 1
+    mine, last = settings_of(model, GcniiModel), model.layers + 1
     module = DeepResidual(
         features, mine.hidden, classes, mine.layers, mine.teleport, mine.identity_decay, dropout=dropout
     )
@@ -109,11 +106,8 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
-    mine = _settings(model)
-    if not mine.identity_decay > 0:
-        raise ValueError(f"identity_decay must be above 0, got {mine.identity_decay!r}.")
-    if not mine.conv_decay >= 0:
-        raise ValueError(f"conv_decay must be a number of at least 0, got {mine.conv_decay!r}.")
+    check_above_0(model, "identity_decay")
+    check_at_least_0(model, "conv_decay")
 
 
 def count_parameters(model: Model, sizes: Sizes) -> int:
@@ -131,12 +125,6 @@ def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
 def count_propagating(model: Model, sizes: Sizes) -> int:
     """The numbers that a layer touches."""
     return sizes.nodes * model.width * (6 + model.width // 16) + sizes.edges * model.width
-
-
-def _settings(model: Model) -> GcniiModel:
-    if not isinstance(model, GcniiModel):
-        raise TypeError(f"model must be a GcniiModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"lr": 0.01, "weight_decay": 5e-4, "max_epochs": 1500, "patience": 100, "rule": "val_loss"}

@@ -29,16 +29,18 @@ from propreg.engine.models.architecture import (
     check_two_layers,
     count_dropped,
     same,
+    settings_of,
     transposed,
 )
 from propreg.engine.models.deep_appnp import normalized
-from propreg.engine.models.network import Draw, Network, Parameters, Start, Weight
+from propreg.engine.models.network import Draw, Parameters, SharedMap, Start, Weight
+from propreg.engine.ranges import check_share, check_whole
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks, Pattern
+    from propreg.engine.ops import Pattern
     from propreg.engine.tasks.node import Problem
 
 
@@ -63,9 +65,10 @@ class GraphUNetModel(Model):
     drop_edge: float = 0.2
 
 
-class GraphUNet(Network):
+class GraphUNet(SharedMap):
     """Convolutions w0 … w_depth down and the others up; ``score1`` … are the directions that nodes are scored by."""
 
+    spec: GraphUNetModel
     recordable = False  # the number of entries between kept nodes is known only once they are chosen
 
     def __init__(self, problem: Problem, model: GraphUNetModel) -> None:
@@ -96,18 +99,6 @@ class GraphUNet(Network):
             found |= {f"w{i}": Weight(size, size), f"b{i}": Weight(size[1:])}
         score = Weight((width,), start=Start(spread=width**-0.5))
         return found | {f"score{i}": score for i in range(1, depth + 1)}
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:  # noqa: ARG002
-        """X W itself: the edges are those of a pass."""
-        return xw
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """X W, where the input is not dropped."""
-        return None if self.spec.input_dropout > 0 else self.first(p)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""
@@ -193,14 +184,14 @@ def two_hops(pattern: Pattern, values: Tensor, chosen: Tensor) -> Tensor:
 
 def build(problem: Problem, model: Model) -> GraphUNet:
     """On the graph with self-loops of weight 2 where a node has none, symmetrically normalized."""
-    return GraphUNet(problem, _settings(model))
+    return GraphUNet(problem, settings_of(model, GraphUNetModel))
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:  # noqa: ARG001
     """PyG's ``GraphUNet``."""
     from propreg.engine.models.modules import WeightedUNet
 
-    mine = _settings(model)
+    mine = settings_of(model, GraphUNetModel)
     module = WeightedUNet(features, mine.hidden, classes, mine.depth, [mine.pooled, *[0.5] * (mine.depth - 1)])
     state: dict[str, Callable[[Weights], Tensor]] = {}
     for i in range(2 * mine.depth + 1):
@@ -217,25 +208,20 @@ def _as_row(name: str) -> Callable[[Weights], Tensor]:
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
-    for name in ("depth", "pooled"):
-        value = getattr(mine, name)
-        if not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    if not 0 <= mine.drop_edge <= 1:
-        raise ValueError(f"drop_edge must lie between 0 and 1, got {mine.drop_edge!r}.")
+    check_whole(model, "depth", "pooled")
+    check_share(model, "drop_edge")
 
 
 def count_parameters(model: Model, sizes: Sizes) -> int:
     """Those of the convolutions, and the scores."""
-    mine = _settings(model)
+    mine = settings_of(model, GraphUNetModel)
     inner = (2 * mine.depth - 1) * mine.hidden + mine.depth
     return mine.hidden * (sizes.features + sizes.classes + inner)
 
 
 def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
     """The pooled levels of each pass, and one pooling; the slabs of each level; the values of the edges."""
-    mine = _settings(model)
+    mine = settings_of(model, GraphUNetModel)
     kept = min(mine.pooled, sizes.nodes)
     slabs = (8 * passes + 4) * (sizes.nodes + 2 * kept) * mine.hidden
     logits = (2 + 2 * passes) * sizes.nodes * sizes.classes
@@ -245,15 +231,9 @@ def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
 
 def count_propagating(model: Model, sizes: Sizes) -> int:
     """The numbers that a level touches."""
-    mine = _settings(model)
+    mine = settings_of(model, GraphUNetModel)
     kept = min(mine.pooled, sizes.nodes)
     return 4 * kept**2 + sizes.nodes * mine.hidden + sizes.edges * mine.hidden
-
-
-def _settings(model: Model) -> GraphUNetModel:
-    if not isinstance(model, GraphUNetModel):
-        raise TypeError(f"model must be a GraphUNetModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"lr": 0.01, "weight_decay": 0.001, "max_epochs": 200, "rule": "first_best"}

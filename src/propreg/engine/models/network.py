@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from propreg.engine.ops.dropout import Masks
+    from propreg.engine.ops.features import Features
     from propreg.engine.spec import Model, Replica
     from propreg.engine.tasks.node import Problem
 
@@ -180,6 +181,30 @@ class Network:
         [groups, members, N, C] and [groups, members, N, passes, C], with one member each if not ``in_groups``.
         """
         return None
+
+
+class OnFeatures(Network):
+    """A network whose first linear map is that of the features."""
+
+    features: Features
+
+    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
+        """X W."""
+        return self.features(p["w0"], masks)
+
+
+class SharedMap(OnFeatures):
+    """One whose passes share X W and nothing else, where X is not dropped."""
+
+    spec: Model
+
+    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:  # noqa: ARG002
+        """X W itself."""
+        return xw
+
+    def begin(self, p: Parameters) -> Tensor | None:
+        """X W, where X is not dropped."""
+        return None if self.spec.input_dropout > 0 else self.first(p)
 
 
 def initial(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica]) -> Parameters:

@@ -15,13 +15,12 @@ from propreg.engine.models.architecture import (
     same,
     transposed,
 )
-from propreg.engine.models.network import Draw, Network, Parameters, Weight, linear
+from propreg.engine.models.network import Draw, Parameters, SharedMap, Weight, linear
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.tasks.node import Problem
 
 
@@ -39,7 +38,7 @@ class S2gcModel(Model):
     teleport: float = 0.05
 
 
-class S2gc(Network):
+class S2gc(SharedMap):
     """The features, mapped to logits and then propagated: both are linear."""
 
     def __init__(self, problem: Problem, model: Model) -> None:
@@ -49,18 +48,6 @@ class S2gc(Network):
     def weights(self) -> dict[str, Weight]:
         """One layer."""
         return linear(0, self.features.shape[1], self.classes)
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W."""
-        return self.features(p["w0"], masks)
-
-    def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:  # noqa: ARG002
-        """X W itself."""
-        return xw
-
-    def begin(self, p: Parameters) -> Tensor | None:
-        """X W, where X is not dropped."""
-        return None if self.spec.input_dropout > 0 else self.first(p)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""

@@ -14,15 +14,15 @@ from propreg.engine.models.architecture import (
     Source,
     count_dropped,
     same,
+    settings_of,
     transposed,
 )
-from propreg.engine.models.network import ONES, Draw, Network, Parameters, Weight, linear, norm
+from propreg.engine.models.network import ONES, Draw, OnFeatures, Parameters, Weight, linear, norm
 from propreg.engine.spec import Model, Sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Masks
     from propreg.engine.tasks.node import Problem
 
 
@@ -44,7 +44,7 @@ class TunedGcnModel(Model):
     norm: Literal["none", "batch", "layer"] = "none"
 
 
-class TunedGcn(Network):
+class TunedGcn(OnFeatures):
     """Convolutions and a linear layer on top."""
 
     def __init__(self, problem: Problem, model: TunedGcnModel) -> None:
@@ -64,10 +64,6 @@ class TunedGcn(Network):
             elif s.norm == "layer":
                 found |= {f"scale{i}": Weight((s.hidden,), start=ONES), f"shift{i}": Weight((s.hidden,))}
         return found | linear(s.layers, s.hidden, self.classes)
-
-    def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
-        """X W, before it is propagated."""
-        return self.features(p["w0"], masks)
 
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:  # noqa: ARG002
         """Logits [R, N, C]."""
@@ -96,7 +92,7 @@ class TunedGcn(Network):
 
 def build(problem: Problem, model: Model) -> TunedGcn:
     """On the graph with self-loops, symmetrically normalized."""
-    return TunedGcn(problem, _settings(model))
+    return TunedGcn(problem, settings_of(model, TunedGcnModel))
 
 
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
@@ -105,7 +101,7 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 
     from propreg.engine.models.modules import Block, norm_state
 
-    mine, found = _settings(model), list[Layer]()
+    mine, found = settings_of(model, TunedGcnModel), list[Layer]()
     for i in range(mine.layers):
         block = Block(mine.hidden if i else features, mine.hidden, mine.residual, mine.norm, dropout)
         state = {"conv.lin.weight": transposed(f"w{i}"), "conv.bias": same(f"b{i}")}
@@ -122,7 +118,7 @@ def export(model: Model, features: int, classes: int, dropout: float) -> list[La
 
 def check(model: Model) -> None:
     """Raise for an unknown norm."""
-    mine = _settings(model)
+    mine = settings_of(model, TunedGcnModel)
     if mine.norm not in ("none", "batch", "layer"):
         raise ValueError(f"norm must be 'none', 'batch' or 'layer', got {mine.norm!r}.")
 
@@ -130,12 +126,12 @@ def check(model: Model) -> None:
 def count_parameters(model: Model, sizes: Sizes) -> int:
     """The convolutions, as often again with residuals, and the linear layer."""
     convolutions = model.hidden * (sizes.features + (model.layers - 1) * model.hidden)
-    return convolutions * (1 + _settings(model).residual) + model.hidden * sizes.classes
+    return convolutions * (1 + settings_of(model, TunedGcnModel).residual) + model.hidden * sizes.classes
 
 
 def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
     """Of each block its output before and after dropout, more with a norm; a few slabs in the making."""
-    mine = _settings(model)
+    mine = settings_of(model, TunedGcnModel)
     slabs = passes * (2.5 + 2 * (mine.norm != "none")) * model.layers + 5
     logits = (2 + 2 * passes) * sizes.classes
     return int(sizes.nodes * (slabs * model.hidden + logits)) + count_dropped(model, sizes, passes)
@@ -144,12 +140,6 @@ def count_activations(model: Model, sizes: Sizes, passes: int) -> int:
 def count_touched(model: Model, sizes: Sizes) -> int:
     """The numbers that a layer touches."""
     return sizes.nodes * model.width * (4 + model.width // 16) + sizes.edges * model.width
-
-
-def _settings(model: Model) -> TunedGcnModel:
-    if not isinstance(model, TunedGcnModel):
-        raise TypeError(f"model must be a TunedGcnModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"lr": 0.001, "weight_decay": 5e-4, "max_epochs": 500, "rule": "first_best"}

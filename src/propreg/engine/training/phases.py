@@ -96,13 +96,29 @@ def one_phase(
     network: Network | None = None,
 ) -> Iterator[Phase]:
     """The training of a model, or of a network of the caller's own, with a regularizer."""
-    recordable = network is None and not method.regularizer.own  # what is the user's own may do anything
-    network = network or problem.network(model)
-    recordable = recordable and network.recordable
+    objective = RegularizedLoss(method, problem.regularizer(method))
+    of_ours = network is None
+    yield single_phase(
+        problem, network or problem.network(model), objective, model, replicas, protocol, recordable=of_ours
+    )
+
+
+def single_phase(
+    problem: Problem,
+    network: Network,
+    objective: RegularizedLoss,
+    model: Model,
+    replicas: Sequence[Replica],
+    protocol: Protocol,
+    *,
+    recordable: bool = True,
+) -> Phase:
+    """The only phase of a training, which the protocol's rule ends."""
     optimizer = network.optimizer or OPTIMIZERS[protocol.optimizer]
     state = begin(problem, network, model, replicas, protocol, optimizer=optimizer)
-    objective = RegularizedLoss(method, problem.regularizer(method))
-    yield Phase(network, state, objective, [RULES[protocol.rule]], protocol.max_epochs, recordable=recordable)
+    # What is the user's own may do anything.
+    recordable = recordable and network.recordable and not objective.method.regularizer.own
+    return Phase(network, state, objective, [RULES[protocol.rule]], protocol.max_epochs, recordable=recordable)
 
 
 @torch.no_grad()
