@@ -3,6 +3,8 @@
 import json
 import shlex
 import time
+from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
     from propreg.store.store import Store
     from propreg.study.execute.runner import Progress, SweepReport
     from propreg.study.spec.experiment import Experiment
+
+
+class Engine(StrEnum):
+    """Where runs are trained."""
+
+    local = "local"
+    ray = "ray"
+
 
 Names = Annotated[
     list[str],
@@ -59,6 +69,22 @@ def reproduce(
             "propreg store merge joins the stores.",
         ),
     ] = None,
+    engine: Annotated[
+        Engine, typer.Option(help="Where to train: in this process, or on a Ray cluster.")
+    ] = Engine.local,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="The Ray cluster, as host:6379; default the one that this machine is part of, or a new one on it."
+        ),
+    ] = None,
+    gpus: Annotated[
+        float | None,
+        typer.Option(min=0, help="GPUs of each worker of a Ray cluster, as 0.5; default 1 where there are any."),
+    ] = None,
+    memory: Annotated[
+        float | None, typer.Option(min=0, help="GiB of memory of each worker of a Ray cluster; default no limit.")
+    ] = None,
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
@@ -68,15 +94,20 @@ def reproduce(
     """
     with one_sentence():
         from propreg.devices import check_device
+        from propreg.store.errors import UsageError
         from propreg.store.store import Store
-        from propreg.study.execute.runner import Stop, refuse_changed_graphs
-        from propreg.study.execute.runner import reproduce as train
+        from propreg.study.execute.cluster import RayExecutor, Share
+        from propreg.study.execute.executors import Executor, LocalExecutor
+        from propreg.study.execute.runner import Stop, refuse_changed_graphs, run_sweep
         from propreg.study.spec.shards import Shard
 
         stop = Stop(_seconds(time_limit))
         parts = chosen_parts(names, only, seeds)
         batches = sweep(parts, measures=measures)
-        check_device(device)
+        if engine is Engine.local:
+            check_device(device)
+            if (address, gpus, memory) != (None, None, None):
+                raise UsageError("--address, --gpus and --memory are for a Ray cluster: add --engine ray.")
         if shard is not None:
             part = Shard.parse(shard)
             batches, whole, store = part.of(batches), len(batches), part.store(store)
@@ -85,7 +116,12 @@ def reproduce(
         with Store(store) as opened, stop.on_signals():
             _tell_of_results(parts, opened)
             refuse_changed_graphs(opened, batches)
-            report = train(batches, opened, lambda: make_trainer(device, opened.path), stop, show)
+            executor: Executor = (
+                LocalExecutor(opened, lambda: make_trainer(device, opened.path))
+                if engine is Engine.local
+                else RayExecutor(opened, partial(make_trainer, device), address, Share(gpus, memory))
+            )
+            report = run_sweep(batches, opened, executor, stop, show)
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(INTERRUPTED)
@@ -149,12 +185,14 @@ class _Shown:
             return
         self.last = time.monotonic()
         text = f"{progress.done} of {progress.runs} runs"
-        if progress.event == "batch done":
+        if progress.event == "lost":
+            text += f"; {progress.batch}: {progress.note}"
+        elif progress.event == "batch done":
             left = f", about {duration(progress.seconds_left)} left" if progress.seconds_left else ""
             text += f"; {progress.batch} took {progress.seconds:.1f} s{left}"
         elif progress.event != "start":
             text += f"; training {progress.batch}, {progress.batches_left} batches to go"
-        if self.line.can_rewrite and progress.event not in ("start", "batch done"):
+        if self.line.can_rewrite and progress.event not in ("start", "batch done", "lost"):
             self.line.update(text)
         else:
             self.line.clear()

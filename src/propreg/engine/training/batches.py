@@ -19,7 +19,7 @@ from propreg.engine.models.network import Network
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result
 from propreg.engine.tasks.node import Problem
 from propreg.engine.torch_modes import ordinary_modes
-from propreg.engine.training.memory import available_bytes, bytes_per_replica
+from propreg.engine.training.memory import SHARE, available_bytes, bytes_per_replica
 from propreg.engine.training.phases import Procedure, Trainer
 from propreg.engine.training.train import train
 from propreg.engine.validate import check, check_kind, listed
@@ -95,7 +95,7 @@ def replicas_that_fit(problem: Problem, model: Model, method: Method, options: O
         width = model.width
         slab = problem.num_nodes * width * torch.finfo(problem.dtype).bits // 8
         return max(1, min(CPU_GROUP, CPU_CACHE // slab))
-    free, _ = torch.cuda.mem_get_info(problem.device)
+    free = SHARE.free_on_gpu(problem.device)
     reusable = torch.cuda.memory_reserved(problem.device) - torch.cuda.memory_allocated(problem.device)
     # A recorded epoch has memory of its own beside that of the epochs before it: its peak counts twice.
     return max(1, int(0.4 * (free + reusable) / _bytes(problem, model, method, options or Options())))

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -9,7 +10,8 @@ import torch
 from propreg.engine.spec import Method, Model
 from propreg.engine.tasks.node import Problem
 
-MEMORY, OWN_GROUP, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MEMORY, STATUS = Path("/proc/meminfo"), Path("/proc/self/status")
+OWN_GROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 LARGE = 33_000_000  # bytes: just under the largest block that glibc's threshold follows
 
 
@@ -36,8 +38,38 @@ def bytes_per_replica(
 
 
 def available_bytes() -> int | None:
-    """Free memory of the machine, or of the container if that is less; None where the system does not report it."""
-    return min([*_of_machine(), *_of_groups()], default=None)
+    """Free memory of the machine, of the container or of this process's share, whichever is least; None if unknown."""
+    return min([*_of_machine(), *_of_groups(), *_of_share()], default=None)
+
+
+@dataclass
+class Share:
+    """What this process may take where several share a machine: each of them would count all that is free as its own.
+
+    Args:
+        memory: Bytes; None for all.
+        gpu: The part of its GPU.
+    """
+
+    memory: int | None = None
+    gpu: float = 1.0
+
+    def free_on_gpu(self, device: torch.device) -> int:
+        """Bytes that a GPU, or this share of it, has left, without those that torch keeps for itself."""
+        free, total = torch.cuda.mem_get_info(device)
+        if self.gpu < 1:
+            free = max(0, min(free, int(self.gpu * total) - torch.cuda.memory_reserved(device)))
+        return free
+
+
+SHARE = Share()
+
+
+def _of_share() -> list[int]:
+    if SHARE.memory is None:
+        return []
+    used = _numbers(STATUS, r"VmRSS:\s+(\d+) kB") or [0]
+    return [max(SHARE.memory - 1024 * used[0], 0)]
 
 
 def _of_machine() -> list[int]:

@@ -1,11 +1,11 @@
 """Executors: where batches are trained. They hand back records and failures; only the driver writes to the store.
 
 :class:`LocalExecutor` trains in this process. Several processes may run one each on the same store: a lease keeps two
-of them from training the same batch.
+of them from training the same batch. :class:`.cluster.RayExecutor` trains on the workers of a cluster.
 """
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence, Set
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,10 +19,14 @@ from propreg.store.store import Store
 
 @dataclass(frozen=True)
 class Begun:
-    """A batch is about to be trained; ``known`` are the keys of its runs that are recorded already."""
+    """A batch is about to be trained; ``known`` are the keys of its runs that are recorded already.
+
+    ``maker`` says where, in addition to :meth:`Executor.about`; None if it says it all.
+    """
 
     batch: Batch
     known: Set[str]
+    maker: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,15 @@ class Failure:
     why: str
 
 
-Event = Begun | Record | Finished | Failure
+@dataclass(frozen=True)
+class Lost:
+    """A batch is trained no longer where it was begun, and will begin again."""
+
+    batch: Batch
+    why: str
+
+
+Event = Begun | Record | Finished | Failure | Lost
 
 
 class Stops(Protocol):
@@ -55,8 +67,9 @@ class Stops(Protocol):
 class Executor(Protocol):
     """What trains the batches of a sweep: in this process, in others, or on a cluster.
 
-    ``run`` yields for each batch ``Begun``, its records in any order, and ``Finished``; or ``Failure``. Batches may
-    overlap. A record is stored before the next event is taken, so that a kill loses at most what has not been yielded.
+    ``run`` yields for each batch ``Begun``, its records in any order, and ``Finished``; or ``Failure``; or ``Lost``,
+    and then again what is missing of it. Batches may overlap. A record is stored before the next event is taken, so
+    that a kill loses at most what has not been yielded.
     Soon after ``stop`` is true it ends, without further events.
     """
 
@@ -65,6 +78,21 @@ class Executor(Protocol):
 
     def run(self, batches: Sequence[Batch], stop: Stops) -> Generator[Event, None, None]:
         """Train batches, in this order where there is a choice."""
+
+
+class Pace:
+    """How long batches take, by those before them."""
+
+    def __init__(self) -> None:
+        self._seconds = self._cost = 0.0
+
+    def add(self, batch: Batch, seconds: float) -> None:
+        """Count a batch that was trained whole."""
+        self._seconds, self._cost = self._seconds + seconds, self._cost + batch.cost
+
+    def estimate(self, batch: Batch) -> float:
+        """The seconds that a batch will take; 0 before the first one."""
+        return batch.cost * self._seconds / self._cost if self._cost else 0.0
 
 
 class Trains(Protocol):
@@ -93,7 +121,7 @@ class LocalExecutor:
     def __init__(self, store: Store, trainer: Callable[[], Trains]) -> None:
         self._store, self._make, self._worker = store, trainer, Worker.me()
         self._trainer: Trains | None = None
-        self._seconds = self._cost = 0.0
+        self._pace = Pace()
 
     def about(self) -> dict[str, Any]:
         """What the trainer says of this machine."""
@@ -105,7 +133,7 @@ class LocalExecutor:
             for batch in batches:
                 if stop():
                     return
-                if self._crew().kept(batch) is None and self._estimate(batch) > stop.left():
+                if self._crew().kept(batch) is None and self._pace.estimate(batch) > stop.left():
                     yield Failure(batch, "would not end before the time limit")
                     continue
                 if not claim(self._store, batch.id, self._worker):
@@ -131,12 +159,8 @@ class LocalExecutor:
         if known or resumed:  # it may have been a part, whose time is not the batch's
             yield Finished(batch, None)
             return
-        self._seconds, self._cost = self._seconds + seconds, self._cost + batch.cost
+        self._pace.add(batch, seconds)
         yield Finished(batch, seconds)
-
-    def _estimate(self, batch: Batch) -> float:
-        """The seconds that a batch will take, by the batches before it; 0 before the first one."""
-        return batch.cost * self._seconds / self._cost if self._cost else 0.0
 
     def _crew(self) -> Trains:
         if self._trainer is None:

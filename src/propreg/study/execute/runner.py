@@ -1,10 +1,11 @@
 """The driver of a sweep: it finds what is missing, has whole batches trained, longest first, and stores each run."""
 
+import json
 import secrets
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
@@ -13,7 +14,16 @@ from typing import Any
 from propreg.store.errors import StudyError
 from propreg.store.run import Batch, Cell, Record
 from propreg.store.store import Store
-from propreg.study.execute.executors import Begun, Event, Executor, Failure, Finished, LocalExecutor, Trains
+from propreg.study.execute.executors import (
+    Begun,
+    Event,
+    Executor,
+    Failure,
+    Finished,
+    LocalExecutor,
+    Lost,
+    Trains,
+)
 from propreg.study.spec.batches import longest_first
 
 
@@ -28,6 +38,7 @@ class Progress:
     seconds: float = 0.0
     seconds_left: float | None = None
     event: str = "start"
+    note: str = ""
 
 
 @dataclass
@@ -117,16 +128,13 @@ def run_sweep(
     sweep = _Sweep(store, tell, every, todo, set[str]().union(*missing.values()))
     tell(sweep.progress)
     if todo and not stop():
-        about = executor.about()
-        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        # The time alone would not tell two sessions apart that two machines began in the same second.
-        session = store.begin_session({**about, "started": began, "session": secrets.token_hex(4)})
+        sessions = _Sessions(store, executor.about())
         try:
             with closing(executor.run(todo, stop)) as events:
                 for event in events:
-                    sweep.follow(event, session)
+                    sweep.follow(event, sessions)
         finally:
-            store.end_session(session, {"seconds": round(time.monotonic() - started, 1)})
+            sessions.end({"seconds": round(time.monotonic() - started, 1)})
     store.still_there()
     report = sweep.report
     missing = {batch.id: batch.missing(store.recorded(batch)) for batch in batches}
@@ -162,6 +170,36 @@ def refuse_changed_graphs(store: Store, batches: Sequence[Batch]) -> None:
             )
 
 
+class _Sessions:
+    """The notes of who trained, one for each maker of records; a batch is of the one that began it last."""
+
+    def __init__(self, store: Store, about: dict[str, Any]) -> None:
+        self._store, self._about = store, about
+        self._numbers: dict[str, int] = {}
+        self._batches: dict[str, int] = {}
+
+    def begin(self, batch: Batch, maker: Mapping[str, Any] | None) -> int:
+        """Note who is about to train a batch. Returns the session's number."""
+        note = {**self._about, **(maker or {})}
+        name = json.dumps(note, sort_keys=True)
+        if name not in self._numbers:
+            began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            # The time alone would not tell two sessions apart that two machines began in the same second.
+            token = secrets.token_hex(4)
+            self._numbers[name] = self._store.begin_session({**note, "started": began, "session": token})
+        self._batches[batch.id] = self._numbers[name]
+        return self._numbers[name]
+
+    def of(self, batch: str) -> int:
+        """The number of the session that trains a batch."""
+        return self._batches[batch]
+
+    def end(self, info: dict[str, Any]) -> None:
+        """Add to all notes."""
+        for number in self._numbers.values():
+            self._store.end_session(number, info)
+
+
 class _Sweep:
     """What the driver does with each event."""
 
@@ -177,14 +215,17 @@ class _Sweep:
         self.seconds = self.cost = 0.0
         self.started: dict[str, float] = {}
 
-    def follow(self, event: Event, session: int) -> None:
+    def follow(self, event: Event, sessions: _Sessions) -> None:
         """Store what there is to store, and tell of it."""
         if isinstance(event, Record):
-            self._record(event, session)
+            self._record(event, sessions.of(event.batch))
         elif isinstance(event, Begun):
-            self._begun(event, session)
+            self._begun(event, sessions.begin(event.batch, event.maker))
         elif isinstance(event, Finished):
-            self._finished(event, session)
+            self._finished(event, sessions.of(event.batch.id))
+        elif isinstance(event, Lost):
+            self.progress.batch, self.progress.note = event.batch.title, event.why
+            self._told("lost")
         else:
             self.failures.append(event)
             self.left.pop(event.batch.id, None)
