@@ -76,3 +76,17 @@ def test_features_beside_the_nodes_come_along(folder: Path, tmp_path: Path) -> N
     np.save(folder / "features.npy", np.arange(6).reshape(3, 2))
     result = run(folder, tmp_path / "mine.npz")
     assert "2 features, 2 classes; no split" in result.stdout
+
+
+def test_a_name_without_an_ending_is_a_folder_to_create(folder: Path, tmp_path: Path) -> None:
+    result = run(folder, tmp_path / "stored")
+    assert result.exit_code == 0, result.output
+    assert "3 nodes, 4 directed edges, 1 features, 2 classes; 1 train, 0 val, 1 test" in result.output
+    found, expected = read_graph(tmp_path / "stored"), read_graph(folder)
+    assert found.digests == expected.digests
+    assert found.node_ids == expected.node_ids
+    again = run(folder, tmp_path / "stored")
+    assert again.exit_code == 1
+    assert again.stderr == f"{tmp_path / 'stored'}: already exists: choose another name, or remove it first.\n"
+    assert run(tmp_path / "stored", tmp_path / "back.npz").exit_code == 0
+    assert read_graph(tmp_path / "back.npz").digests == expected.digests

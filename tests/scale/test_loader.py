@@ -138,7 +138,7 @@ def test_impossible_settings_are_refused() -> None:
         with pytest.raises((ValueError, TypeError), match=says):
             Loader(data, [2], **options)
     with pytest.raises(TypeError, match="data must be a PyG Data"):
-        Loader("graph", [2])
+        Loader(3, [2])
     data.x = data.x.to_sparse()
     with pytest.raises(TypeError, match=r"data.x is sparse, and a batch takes rows of it"):
         source_of(data)

@@ -1,4 +1,4 @@
-"""``propreg data convert``: a graph of your own as one npz file."""
+"""``propreg data convert``: a graph of your own as one npz file, or as a folder that is memory-mapped."""
 
 import json
 from pathlib import Path
@@ -11,23 +11,30 @@ from propreg.data.errors import DataError
 
 def convert(
     source: Annotated[Path, typer.Argument(help="A folder with edges.csv and nodes.csv, or an .npz file.")],
-    target: Annotated[Path, typer.Argument(help="The .npz file to create or replace.")],
+    target: Annotated[Path, typer.Argument(help="The .npz file to create or replace, or a folder to create.")],
     directed: Annotated[
         bool, typer.Option("--directed", help="Take each line of edges.csv as source → target only.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a description as JSON.")] = False,
 ) -> None:
-    """Write your own graph as one .npz file, which loads faster and is checked when it is read."""
+    """Write your own graph as one .npz file, or as a folder of .npy files that are mapped into memory.
+
+    Both load faster than text and are checked. A folder is for graphs that fill the memory: batches are cut from it
+    without reading the rest.
+    """
     # Lazy: propreg --help need not load NumPy.
     from propreg.data.graph import SparseFeatures
     from propreg.data.own.load import read_graph
     from propreg.data.own.npz import write_graph
+    from propreg.data.own.stored import write_stored
 
     try:
-        if target.suffix != ".npz":
-            raise DataError(f"{target}: does not end in .npz: choose a name like graph.npz.")
+        if target.suffix not in (".npz", ""):
+            raise DataError(f"{target}: does not end in .npz: choose a name like graph.npz, or graph for a folder.")
+        if not target.suffix and target.exists():  # before the graph is read
+            raise DataError(f"{target}: already exists: choose another name, or remove it first.")
         graph = read_graph(source, directed=directed)
-        write_graph(target, graph)
+        (write_graph if target.suffix else write_stored)(target, graph)
     except DataError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from error

@@ -1,5 +1,6 @@
 """Mini-batches for models that take PyG's ``Data``."""
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from torch import Tensor
 from propreg.data.own.pyg import data_class
 from propreg.scale.batches import Batches
 from propreg.scale.regularizer import MiniBatchPReg
-from propreg.scale.source import Source, source_of
+from propreg.scale.source import source_of
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -24,7 +25,7 @@ class Loader:
     count by hop. Batches depend on ``seed``, the epoch and their number alone. A graph on a GPU is sampled there.
 
     Args:
-        data: A PyG ``Data``.
+        data: A PyG ``Data``, or a folder that ``propreg data convert`` wrote; then only what batches need is read.
         num_neighbors: For each hop the number of edges into a node that are drawn, −1 for all.
         batch_size: Seeds in a batch.
         input_nodes: The seeds of an epoch, as a mask or numbers; None for all nodes.
@@ -50,7 +51,7 @@ class Loader:
 
     def __init__(
         self,
-        data: "Data",
+        data: "Data | str | os.PathLike[str]",
         num_neighbors: Sequence[int],
         *,
         batch_size: int = 1024,
@@ -72,7 +73,7 @@ class Loader:
         ):
             if type(value) is not int or value < low:
                 raise ValueError(f"{name} must be a whole number of at least {low}, got {value!r}.")
-        self._source = data if isinstance(data, Source) else source_of(data)
+        self._source = source_of(data)
         self._data = data_class()  # before the first batch, should PyG be missing
         self._nodes = _numbers(input_nodes, self._source.num_nodes).to(self._source.start.device)
         self.batch_size, self.shuffle, self.seed, self.epoch = batch_size, shuffle, seed, 0

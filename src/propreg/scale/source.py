@@ -1,5 +1,6 @@
 """Where a loader's graph comes from: a PyG ``Data`` on any device, or a folder of memory-mapped arrays."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from propreg import Propagation
 from propreg.data.csr import InEdges
+from propreg.data.own.stored import open_stored
 from propreg.scale.torch_sampler import in_edges
 
 
@@ -36,9 +38,15 @@ class Source:
 
 
 def source_of(data: Any) -> Source:
-    """The graph of a PyG ``Data``."""
+    """The graph of a PyG ``Data`` or of a stored folder."""
+    if isinstance(data, str | os.PathLike):
+        stored = open_stored(data)
+        nodes = {name: torch.from_numpy(array) for name, array in stored.arrays.items() if name != "node_ids"}
+        return from_edges(stored.edges, nodes, stored.check)
     if not isinstance(getattr(data, "edge_index", None), Tensor) or not hasattr(data, "node_attrs"):
-        raise TypeError(f"data must be a PyG Data with an edge_index, got a {type(data).__name__}.")
+        raise TypeError(
+            f"data must be a PyG Data with an edge_index, or the path of a stored graph, got a {type(data).__name__}."
+        )
     index, count, weight = data.edge_index, data.num_nodes, getattr(data, "edge_weight", None)
     Propagation(index, count, weight)  # checks all of them, once
     nodes = {key: data[key] for key in data.node_attrs() if isinstance(data[key], Tensor)}

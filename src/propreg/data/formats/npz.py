@@ -103,6 +103,26 @@ def read_npy(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> NDA
             raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
 
 
+def map_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """The array of an ``.npy`` file without reading it: pages come from disk when they are used; writes stay in memory.
+
+    Raises:
+        DataError: If the file is no C-ordered, little-endian array of its size. Its values are not checked.
+    """
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        header = _read_header(file, size, str(path))
+        if header.fortran or not header.dtype.isnative or header.length + header.nbytes != size:
+            raise DataError(f"{path}: is not a whole C-ordered array of this machine's byte order: write it again.")
+        if not header.nbytes:
+            return np.empty(header.shape, header.dtype)
+        try:
+            mapped = np.memmap(file, header.dtype, "c", header.length, header.shape)
+        except (OSError, ValueError, OverflowError) as error:
+            raise DataError(f"{path}: cannot be mapped into memory: {error}.") from error
+        return np.asarray(mapped)
+
+
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write ``arrays`` to an ``.npz`` archive in one step: the file is there whole or not at all.
 

@@ -12,6 +12,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import Graph
 from propreg.data.own.folder import read_folder
 from propreg.data.own.npz import read_graph_npz
+from propreg.data.own.stored import DESCRIPTION, read_stored
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -40,6 +41,7 @@ def load_graph(
       Spaces around a value are dropped, blank lines skipped; values in double quotes may hold commas, line breaks
       and doubled quotes.
     * An **.npz** file in the format that :mod:`propreg.data.own.npz` describes and ``propreg data convert`` writes.
+    * A **folder that** ``propreg data convert`` **wrote**: its features are memory-mapped, not read.
     * A PyG **Data**: it is checked, and a new one with the same content is returned.
 
     In an .npz file and a Data, each edge source → target is listed: both directions of an undirected one.
@@ -120,6 +122,8 @@ def _read(source: Any, *, directed: bool, labeled: bool = True) -> Graph:
 
 
 def _read_path(path: Path, *, directed: bool, labeled: bool) -> Graph:
+    if (path / DESCRIPTION).exists():
+        return read_stored(path)
     if path.is_dir():
         return read_folder(path, directed=directed, labeled=labeled)
     if not path.exists():
