@@ -43,6 +43,18 @@ def test_a_link_leads_to_its_section_past_pictures_not_drawn_yet(
         assert 0 <= top < 200
 
 
+def test_on_a_wide_screen_the_contents_stand_beside_the_text_and_follow_it(started: Started, study_file: Path) -> None:
+    with looking(started, study_file, (1500, 900)) as watched:
+        nav, text = (watched.page.locator(each).bounding_box() for each in ("nav ul", "#overview"))
+        assert nav is not None
+        assert text is not None
+        assert nav["x"] + nav["width"] <= text["x"]
+        current = watched.page.locator("nav a[aria-current]")
+        expect(current).to_have_text("Overview")
+        watched.page.evaluate("document.getElementById('ablation').scrollIntoView()")
+        expect(current).to_have_text("Ablation")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])

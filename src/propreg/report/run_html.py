@@ -16,6 +16,7 @@ from propreg.report.run_record import RunRecord, read_run
 
 SCRIPTS = (
     "dom.js",
+    "contents.js",
     "data.js",
     "sort.js",
     "axes.js",

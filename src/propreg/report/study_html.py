@@ -29,7 +29,8 @@ from propreg.study.tables.rows import scale_of
 from propreg.study.tables.text import NOTES, Listing
 
 SCRIPTS = (
-    "dom.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js", "filters.js", "list.js",
+    "dom.js", "contents.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js",
+    "filters.js", "list.js",
     "curve.js", "details.js", "figures.js", "study.js",
 )  # fmt: skip
 

@@ -67,3 +67,4 @@ function listRuns() {
 }
 
 if (run.listed) listRuns();
+setUpContents();

@@ -41,6 +41,7 @@ function setUpFigures() {
 }
 
 for (const table of document.querySelectorAll('table.wide')) makeSortable(table, () => markGroups(table));
+setUpContents();
 setUpFilters();
 setUpChoices();
 setUpDetails();
