@@ -14,6 +14,7 @@ SMALLER: dict[str, dict[str, Any]] = {
     "s-bvat": {"hops": 1, "sampled": 8},
     "graphmix": {"predictions": 3, "ramp_start": 5, "ramp_end": 30},
     "graphmix-clean": {"predictions": 3, "ramp_start": 5, "ramp_end": 30},
+    "gam": {"rounds": 3, "self_labels": 4, "confidence": 0.0},
     "gmnn": {"pretraining": 9, "m_step": 8},
 }
 """What else is smaller than an entry's default, beside its width of 8."""

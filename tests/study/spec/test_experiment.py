@@ -27,7 +27,7 @@ RUNS = {
     "fig-tsne": 50,
     "ablation": 30_125,
     "digits-smoke": 200,
-    "table2": 4_443,
+    "table2": 4_563,
     "table3": 2_040,
 }
 RECORD = Path(__file__).parents[3] / "results"
@@ -106,6 +106,8 @@ def test_table2_has_a_common_rule_beside_each_model_s_own() -> None:
         ("public", (0,), 10),
         ("public", (0,), 1),
     }
+    assert (own["graph-unet"], own["gam"]) == (("first_best",), ("strict",))
+    assert {len(line.cells) for line in lines if line.model in ("graph-unet", "gam")} == {1, 3}
     grand = {line.dataset: line.cells[0] for line in lines if line.model == "grand"}
     assert (grand["pubmed"].lr, grand["pubmed"].dropout, grand["pubmed"].patience) == (0.2, 0.8, 100)
     assert {cell.protocol.max_epochs for cell in grand.values()} == {2500}

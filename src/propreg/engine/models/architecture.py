@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from propreg.engine.models.network import Network
     from propreg.engine.tasks.node import Problem
+    from propreg.engine.training.batches import Options
     from propreg.engine.training.phases import Phase
 
 Weights: TypeAlias = "Mapping[str, Tensor]"
@@ -28,7 +29,10 @@ class Phases(typing.Protocol):
 
 
 class Serial(typing.Protocol):
-    """Trains replicas one after another; yields (place in ``replicas``, result) as each one stops."""
+    """Trains replicas in a way of its own; yields (place in ``replicas``, result) as each one stops.
+
+    Of the options it takes ``keep_history``, ``keep_weights``, ``measures``, ``rules`` and ``stop``.
+    """
 
     def __call__(
         self,
@@ -39,9 +43,7 @@ class Serial(typing.Protocol):
         model: Model,
         method: Method,
         protocol: Protocol,
-        rules: Sequence[str],
-        keep_weights: bool,
-        stop: Callable[[], bool],
+        options: Options,
     ) -> Iterator[tuple[int, Result]]: ...
 
 
@@ -204,7 +206,7 @@ class Architecture:
             ``patience``, ``max_epochs``, and ``rule`` and ``weight_decay_scope`` of the protocol.
         phases: The training of a method that is more than a regularized loss, see
             :mod:`propreg.engine.training.phases`; None: a single phase.
-        trainer: Trains replicas one after another where they are no program; None: they are one.
+        trainer: Trains replicas where they are not phases of one program; None: they are.
         trained: Whether it learns anything: else no regularizer goes on top of it.
         source: Who published it.
         recipes: By benchmark dataset, the hyper-parameters that it was published with, or ours.

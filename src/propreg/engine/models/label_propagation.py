@@ -5,7 +5,7 @@ F ← (1 − α) D^(−1/2) A D^(−1/2) F + α Y        (Y: one-hot labels of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from propreg.engine.tasks.node import Problem
+    from propreg.engine.training.batches import Options
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,12 @@ def train(
     model: Model,
     method: Method,  # noqa: ARG001
     protocol: Protocol,
-    rules: Sequence[str],
-    keep_weights: bool,
-    stop: Callable[[], bool],
+    options: Options,
 ) -> Iterator[tuple[int, Result]]:
     """Spread the labels once: every rule reports epoch 1."""
     import numpy as np
 
-    if stop():
+    if options.stop():
         return
     network = problem.network(model)
     p = network.initial(problem, model, replicas)
@@ -93,8 +92,8 @@ def train(
     for place, replica in enumerate(replicas):
         split = problem.splits[replica.split]
         val, test = (float(right[place][nodes].mean()) for nodes in (split.val, split.test))
-        reports = tuple(Report(rule, 1, val, test) for rule in dict.fromkeys((protocol.rule, *rules)))
-        weights = {name: t[place].cpu() for name, t in p.items()} if keep_weights else {}
+        reports = tuple(Report(rule, 1, val, test) for rule in dict.fromkeys((protocol.rule, *options.rules)))
+        weights = {name: t[place].cpu() for name, t in p.items()} if options.keep_weights else {}
         history = {"loss": loss[place : place + 1].double().numpy(), "val": np.array([val]), "test": np.array([test])}
         yield place, Result(replica, val, test, 1, 1, history=history, weights=weights, reports=reports)
 

@@ -207,10 +207,12 @@ class SharedMap(OnFeatures):
         return None if self.spec.input_dropout > 0 else self.first(p)
 
 
-def initial(problem: Problem, network: Network, model: Model, replicas: Sequence[Replica]) -> Parameters:
+def initial(
+    problem: Problem, network: Network, model: Model, replicas: Sequence[Replica], again: str = ""
+) -> Parameters:
     """The weights that the runs start from, [R, …]: drawn in float64 from each run's own stream.
 
-    Runs that differ in strength or method have the same: they are drawn once and copied.
+    Runs that differ in strength or method have the same: they are drawn once and copied. ``again`` names another draw.
     """
     import numpy as np
     import torch
@@ -225,7 +227,7 @@ def initial(problem: Problem, network: Network, model: Model, replicas: Sequence
             constant = torch.full(size, start.center, dtype=problem.dtype, device=problem.device)
             parameters[name] = constant.requires_grad_(weight.trained)
             continue
-        keys = [stream_key(problem.digest, replica, model, name) for replica in replicas]
+        keys = [stream_key(problem.digest, replica, model, name + again) for replica in replicas]
         number = {key: i for i, key in enumerate(dict.fromkeys(keys))}
         values = np.empty((len(number), *weight.shape))
         for key, i in number.items():

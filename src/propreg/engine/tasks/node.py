@@ -116,14 +116,25 @@ class Problem:
         fused = self.dtype == torch.float32 and kernels.usable(self.y)
         return Sizes(self.num_nodes, edges, features.shape[1], self.num_classes, features.nnz, fused)
 
-    def targets(self, replicas: Sequence[Replica]) -> Targets:
-        """The training nodes of each replica, rows of unequal length filled up with weight 0."""
-        rows = [np.flatnonzero(self.splits[r.split].train) for r in replicas]
+    def targets(self, replicas: Sequence[Replica], given: Sequence[NDArray[np.int64]] | None = None) -> Targets:
+        """The training nodes of each replica, rows of unequal length filled up with weight 0.
+
+        Args:
+            replicas: The replicas.
+            given: By replica the classes of its training nodes, −1 for all others; None: those of its split.
+        """
+        if given is None:
+            rows = [np.flatnonzero(self.splits[r.split].train) for r in replicas]
+            given = [self.graph.y] * len(rows)
+        else:
+            rows = [np.flatnonzero(each >= 0) for each in given]
         nodes, weights = _padded(rows)
         if self.balanced:
-            _balance(weights, rows, self.graph.y)
+            _balance(weights, [each[row] for each, row in zip(given, rows, strict=True)])
         index = torch.from_numpy(nodes).to(self.device)
-        classes = self.y[index].clamp(min=0)  # what fills up a row is node 0, which may have no class
+        # What fills up a row is node 0, which may have no class.
+        classes = torch.from_numpy(np.stack([each[row] for each, row in zip(given, nodes, strict=True)]))
+        classes = classes.to(self.device).clamp(min=0)
         found = index, classes, torch.from_numpy(weights).to(self.device, self.dtype)
         if self.values is None:
             return Targets(*found)
@@ -198,10 +209,10 @@ def graph_digest(graph: Graph) -> str:
     return sha.hexdigest()
 
 
-def _balance(weights: np.ndarray, rows: list[np.ndarray], y: np.ndarray) -> None:
+def _balance(weights: np.ndarray, classes: list[np.ndarray]) -> None:
     """Give each class of a row the same sum of weights, in place."""
-    for i, row in enumerate(rows):
-        _, place, counts = np.unique(y[row], return_inverse=True, return_counts=True)
+    for i, row in enumerate(classes):
+        _, place, counts = np.unique(row, return_inverse=True, return_counts=True)
         weights[i, : len(row)] = 1.0 / (len(counts) * counts[place])
 
 

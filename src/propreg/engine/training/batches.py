@@ -9,7 +9,7 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 
 import torch
@@ -171,9 +171,7 @@ class _Job:
                 model=self.model,
                 method=self.method,
                 protocol=self.protocol,
-                rules=options.rules,
-                keep_weights=options.keep_weights,
-                stop=self.stopped,
+                options=replace(options, stop=self.stopped),
             )
         else:
             training = train(
