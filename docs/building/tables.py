@@ -12,7 +12,7 @@ from propreg.names import DATASETS, method_title, model_title
 from propreg.store.results import Results
 from propreg.study.spec.experiment import load_experiment
 from propreg.study.spec.paper import paper_number
-from propreg.study.tables import costs
+from propreg.study.tables import costs, search
 from propreg.study.tables.ablation import listings
 from propreg.study.tables.rows import Row, decimals, mean_std, table_rows
 
@@ -219,6 +219,13 @@ def training_costs(results: Results) -> str:
     return f"{found.title}\n\n{table(found.head, found.rows)}"
 
 
+def best(results: Results) -> str:
+    """The winners of the search for the best result and what P-reg adds, or how far it is."""
+    found = search.searches(load_experiment("best").lines, results)
+    shown = [f"{each.title}.\n\n{table(each.head, each.rows)}" for each in search.listings(found)]
+    return "\n\n".join([*shown, *search.notes(found)])
+
+
 # The study: our numbers and the paper's.
 
 
@@ -332,6 +339,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "forms": forms,
     "formula changes": lambda results: ablation(results, 0),
     "training changes": lambda results: ablation(results, 1),
+    "best": best,
     "costs": training_costs,
     "disagreements": disagreements,
     "choices of μ": choices_of_mu,

@@ -162,7 +162,7 @@ def test_a_name_of_the_store_is_no_benchmark_s(file: Path) -> None:
         ("seeds = 2", 'seeds = 2\nsplit_kind = "own"', "ring has no split of its own: leave split_kind out"),
         ("seeds = 2", 'seeds = 2\nsplit_kind = "public"', "ring has no public split: .* your own an own split"),
         ('datasets = ["ring"]', 'datasets = ["fixed"]', "fixed has one split of its own: write splits = 1"),
-        ('datasets = ["ring"]', 'datasets = ["cora"]\nsplit_kind = "random"', "cora has no random split"),
+        ('datasets = ["ring"]', 'datasets = ["cora"]\nsplit_kind = "own"', "cora has no own split"),
         ('{ path = "fixed.npz" }', "{ file = 3 }", "graph fixed must be a path, or { path = "),
         ("[graphs]", "graphs = 3\n[models.x]", "graphs of experiment mine must be a table"),
     ],

@@ -24,10 +24,12 @@ from propreg.cli.shared import (
     one_sentence,
     print_json,
     sweep,
+    with_rungs,
 )
 from propreg.console import StatusLine, duration
 
 if TYPE_CHECKING:
+    from propreg.store.run import Batch
     from propreg.store.store import Store
     from propreg.study.execute.runner import Progress, SweepReport
     from propreg.study.spec.experiment import Experiment
@@ -90,6 +92,8 @@ def reproduce(
 ) -> None:
     """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on.
 
+    A search goes on from rung to rung, as far as the store holds all runs of the rung before; a shard trains the first.
+
     The exit code is 3 if runs are missing at the end: the time was up, or batches were left out.
     """
     with one_sentence():
@@ -98,30 +102,38 @@ def reproduce(
         from propreg.store.store import Store
         from propreg.study.execute.cluster import RayExecutor, Share
         from propreg.study.execute.executors import Executor, LocalExecutor
-        from propreg.study.execute.runner import Stop, refuse_changed_graphs, run_sweep
+        from propreg.study.execute.runner import Stop, SweepReport, refuse_changed_graphs, run_sweep
         from propreg.study.spec.shards import Shard
 
         stop = Stop(_seconds(time_limit))
         parts = chosen_parts(names, only, seeds)
-        batches = sweep(parts, measures=measures)
         if engine is Engine.local:
             check_device(device)
             if (address, gpus, memory) != (None, None, None):
                 raise UsageError("--address, --gpus and --memory are for a Ray cluster: add --engine ray.")
-        if shard is not None:
-            part = Shard.parse(shard)
-            batches, whole, store = part.of(batches), len(batches), part.store(store)
-            typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {store}", err=True)
-        show = _Shown(as_json)
-        with Store(store) as opened, stop.on_signals():
+        part = None if shard is None else Shard.parse(shard)
+        searching = part is None and any(line.search for each in parts for line in each.lines)
+        show, report = _Shown(as_json), SweepReport()
+        with Store(store if part is None else part.store(store)) as opened, stop.on_signals():
             _tell_of_results(parts, opened)
-            refuse_changed_graphs(opened, batches)
             executor: Executor = (
                 LocalExecutor(opened, lambda: make_trainer(device, opened.path))
                 if engine is Engine.local
                 else RayExecutor(opened, partial(make_trainer, device), address, Share(gpus, memory))
             )
-            report = run_sweep(batches, opened, executor, stop, show)
+            known: list[Batch] = []
+            while True:
+                batches = sweep(with_rungs(parts, opened.path) if searching else parts, measures=measures)
+                if batches == known:
+                    break
+                known = batches
+                if part is not None:
+                    batches, whole = part.of(batches), len(batches)
+                    typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {opened.path}", err=True)
+                refuse_changed_graphs(opened, batches)
+                report = run_sweep(batches, opened, executor, stop, show).after(report)
+                if report.missing or report.unequal or not searching:
+                    break
         _show_end(report, as_json)
     if report.reason == "interrupted":
         raise typer.Exit(INTERRUPTED)

@@ -54,11 +54,16 @@ def print_json(value: object) -> None:
 
 def chosen_parts(names: list[str], only: list[str] | None, seeds: str | None) -> "list[Experiment]":
     """The experiments of these names, each once, with the lines and seeds that the filters leave."""
+    from propreg.store.errors import UsageError
     from propreg.study.spec.experiment import load_experiment, select_lines
 
     spans = None if seeds is None else _spans(seeds)
     found = []
     for experiment in map(load_experiment, dict.fromkeys(names)):
+        if spans is not None and any(line.search for line in experiment.lines):
+            raise UsageError(
+                f"--seeds cannot choose from {experiment.name}, a search with seeds of its own: leave it out."
+            )
         numbers = None if spans is None else _seeds_of(experiment, spans)
         found.append(replace(experiment, lines=select_lines(experiment, only or (), numbers)))
     return found
@@ -70,6 +75,17 @@ def sweep(parts: "Iterable[Experiment]", *, measures: bool = False) -> "list[Bat
 
     batches = joined(batch for part in parts for batch in cut(part.lines))
     return [replace(batch, measures=True) for batch in batches] if measures else batches
+
+
+def with_rungs(parts: "list[Experiment]", store: Path) -> "list[Experiment]":
+    """The experiments, with the rungs of searches that the store allows; it is read only if there is a search."""
+    from propreg.store.results import load_results
+    from propreg.study.spec.search import unfolded
+
+    if not any(line.search for part in parts for line in part.lines):
+        return parts
+    results = load_results(store)
+    return [unfolded(part, results) for part in parts]
 
 
 def make_trainer(device: str, store: Path | None = None) -> "Trainer":

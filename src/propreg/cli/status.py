@@ -60,10 +60,12 @@ def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     from propreg.store.progress import SweepProgress, count_runs
     from propreg.store.results import Results
     from propreg.study.spec.experiment import experiment_names, load_experiment, study_names
+    from propreg.study.spec.search import unfolded
 
     found = {name: load_experiment(name) for name in experiment_names()}
     reading = _reading(list(found.values()), results, store)
     recorded, path = (Results(), None) if reading is None else (reading.results, reading.path)
+    found = {name: unfolded(experiment, recorded) for name, experiment in found.items()}
     rows = {name: count_runs([experiment], recorded) for name, experiment in found.items()}
     done, runs = count_runs([found[name] for name in study_names()], recorded)
     if as_json:
@@ -93,10 +95,13 @@ def _again(names: list[str], only: list[str] | None, seeds: str | None) -> str:
 def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
     from propreg.store.progress import SweepProgress
+    from propreg.study.spec.search import unfolded
 
+    reading = _reading(parts, results, store)
+    if reading is not None:
+        parts = [unfolded(part, reading.results) for part in parts]
     batches = sweep(parts)
     every = {run.key for batch in batches for run in batch.runs}
-    reading = _reading(parts, results, store)
     progress = SweepProgress() if reading is None else SweepProgress.of(batches, reading)
     rows: dict[tuple[str, str, str], list[int]] = {}
     for line in (line for part in parts for line in part.lines):

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from propreg.cli.shared import DEFAULT_STORE, Json, StorePath, one_sentence, print_json
+from propreg.cli.shared import DEFAULT_STORE, Json, StorePath, one_sentence, print_json, with_rungs
 
 app = typer.Typer(help="The file that holds finished runs.", no_args_is_help=True)
 Sources = Annotated[list[Path], typer.Argument(help="Stores or exports.")]
@@ -54,7 +54,8 @@ def export(
         from propreg.study.spec.experiment import load_experiment
 
         check_target(file, store)
-        lines = [line for name in experiment or [] for line in load_experiment(name).lines]
+        parts = with_rungs([load_experiment(name) for name in experiment or []], store)
+        lines = [line for part in parts for line in part.lines]
         wanted = {(cell.text, split, seed) for line in lines for cell in line.cells
                   for split in line.splits for seed in line.seeds}  # fmt: skip
         with Store(store, "read") as opened, opened.snapshot():

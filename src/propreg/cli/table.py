@@ -69,6 +69,7 @@ def table(
     with one_sentence():
         from propreg.store.errors import UsageError
         from propreg.study.spec.experiment import load_experiment, select_lines
+        from propreg.study.spec.search import unfolded
         from propreg.study.tables.picked import at_picked, picked_text
 
         if name is None:
@@ -83,6 +84,9 @@ def table(
             lines = _of_cell(experiment, runs, lines, only or [])
         reading = read([replace(experiment, lines=lines)], results)
         found = reading.results
+        lines = unfolded(replace(experiment, lines=lines), found).lines
+        if picked and any(line.search for line in lines):
+            raise UsageError("--picked is for grids of strengths: propreg table lists the winner of each search.")
         if runs is not None:
             _print_runs(at_picked(lines, found) if picked else lines, found)
         elif picked:
@@ -95,12 +99,13 @@ def _list(results: Path | None) -> None:
     """The names that the command takes, with the share of recorded runs."""
     from propreg.store.progress import count_runs
     from propreg.study.spec.experiment import experiment_names, load_experiment
+    from propreg.study.spec.search import unfolded
 
     every = [load_experiment(name) for name in experiment_names()]
     found = read(every, results).results
     size = max(len(experiment.name) for experiment in every)
     for experiment in every:
-        here, wanted = count_runs([experiment], found)
+        here, wanted = count_runs([unfolded(experiment, found)], found)
         typer.echo(f"{experiment.name:<{size}}  {here:>6,} of {wanted:>6,} runs  {experiment.title}")
 
 
@@ -119,18 +124,24 @@ def _check_rule(rule: str) -> None:
 def _text(
     experiment: "Experiment", lines: "tuple[Line, ...]", reading: "Reading", how: Format, rule: str, *, long: bool
 ) -> str:
-    from propreg.study.tables import ablation, costs, pivot, text
+    from propreg.store.errors import UsageError
+    from propreg.study.tables import ablation, costs, pivot, search, text
     from propreg.study.tables.rows import engine_note, table_rows
 
     found = reading.results
-    rows, engines = table_rows(experiment, found, lines, rule), engine_note(lines, found)
+    searched = search.searches(lines, found)
+    if searched and rule:
+        raise UsageError("--rule means nothing for a search, whose runs have one rule: leave it out.")
+    rows = search.search_rows(searched, found) if searched else table_rows(experiment, found, lines, rule)
+    engines = "" if searched else engine_note(lines, found)
     if how is Format.csv:
         if engines:
             typer.echo(engines, err=True)
         return text.to_csv(rows)
     beside = costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
+    beside += search.listings(searched)
     listings = [*ablation.listings(experiment, lines, found), *beside]
-    notes = ablation.notes(lines)
+    notes = search.notes(searched) if searched else ablation.notes(lines)
     notes += [engines] if engines else []
     notes += [_RULE_NOTES.get(rule, f"Of each run counts the epoch that the rule {rule} reports.")] if rule else []
     shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns

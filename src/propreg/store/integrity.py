@@ -94,7 +94,7 @@ def impossible(cell: Cell, row: Row) -> list[str]:
     found = implausible(row)
     if found:
         return found
-    if cell.split_kind in OWN_SPLITS:  # of a graph whose size only its owner knows
+    if cell.split_kind in OWN_SPLITS and cell.dataset not in NODE_SETS:  # of a graph whose size only its owner knows
         return found
     known = NODE_SETS.get(cell.dataset)
     size = known.nodes if known else MOLECULE_SETS[cell.dataset].graphs if cell.dataset in MOLECULE_SETS else 0

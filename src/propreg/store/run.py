@@ -27,7 +27,8 @@ RECIPE = 1
 
 SplitKind = Literal["official", "public", "scaffold", "own", "random"]
 OWN_SPLITS = ("own", "random")
-"""The splits of graphs that are no benchmarks: that of the file, or drawn with 20 and 30 nodes of each class."""
+"""The splits of graphs that are no benchmarks: that of the file, or drawn with 20 and 30 nodes of each class, which a
+benchmark may have, too."""
 Measure = Literal["", "distance"]
 Labels = Literal["pyg", "authors"]
 DATASET_PARTS = ("edges", "features", "labels")
@@ -45,7 +46,8 @@ class Cell:
         digest: The content digest of its edges, features and labels, and of a split of its own.
         labels: Which labels CiteSeer's nodes without one get, see :func:`propreg.load_dataset`.
         split_kind: ``"official"`` for the ten random splits (on digits its seeded ones), ``"public"``,
-            ``"scaffold"`` for molecules, ``"own"`` or ``"random"`` for a graph that is no benchmark.
+            ``"scaffold"`` for molecules, ``"own"`` for that of a graph that is no benchmark, ``"random"`` for
+            splits that are drawn.
         train_nodes: The public split's training set grown to this many nodes; the split's number is then the draw.
         normalize: Whether rows of features are normalized; a graph that is no benchmark is scaled as ``fit`` does.
         model, method, protocol: As the engine takes them.

@@ -1,6 +1,6 @@
 """Training a recorded run again, and how the results compare."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -8,10 +8,11 @@ import numpy as np
 
 from propreg.store.errors import StudyError
 from propreg.store.provenance import Conditions, compare_conditions, sessions_of
-from propreg.store.results import Recorded
+from propreg.store.results import Recorded, load_results
 from propreg.store.run import Batch, Outcome, Record, Run
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import experiment_names, load_experiment
+from propreg.study.spec.experiment import Line, experiment_names, load_experiment
+from propreg.study.spec.search import unfolded
 
 if TYPE_CHECKING:
     from propreg.study.execute.trainer import Trainer
@@ -151,20 +152,24 @@ def _batch(recorded: Recorded, record: Record) -> Batch | None:
     """The batch a run was trained in: by the store, else by the experiments of the package."""
     keys = recorded.members(record.batch)
     if keys:
-        runs = {run.key: run for run in _relatives(record.run)}
+        runs = {run.key: run for lines in _relatives(recorded, record.run) for line in lines for run in line.runs()}
         if all(key in runs for key in keys):
             return Batch("recorded", tuple(runs[key] for key in keys))
-    for name in experiment_names():
-        for batch in cut(line for line in load_experiment(name).lines if line.dataset == record.run.cell.dataset):
+    for lines in _relatives(recorded, record.run):
+        for batch in cut(lines):
             if batch.id == record.batch:
                 return batch
     return None
 
 
-def _relatives(run: Run) -> list[Run]:
-    """All runs of the package's experiments on the same dataset."""
-    lines = [line for name in experiment_names() for line in load_experiment(name).lines]
-    return [other for line in lines if line.dataset == run.cell.dataset for other in line.runs()]
+def _relatives(recorded: Recorded, run: Run) -> Iterator[tuple[Line, ...]]:
+    """The lines of each of the package's experiments on the same dataset; of a search all rungs of the same model."""
+    for experiment in map(load_experiment, experiment_names()):
+        lines = tuple(line for line in experiment.lines if line.dataset == run.cell.dataset)
+        if any(line.search for line in lines):
+            lines = tuple(line for line in lines if line.model == run.cell.model.name)
+            lines = unfolded(replace(experiment, lines=lines), load_results(recorded.path)).lines if lines else ()
+        yield lines
 
 
 def _between_seeds(recorded: Recorded, run: Run) -> float | None:

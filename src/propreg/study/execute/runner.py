@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -55,6 +55,10 @@ class SweepReport:
     seconds: float = 0.0
     skipped: list[str] = field(default_factory=list)
     unequal: list[str] = field(default_factory=list)
+
+    def after(self, before: "SweepReport") -> "SweepReport":
+        """The report of a call that went through a sweep before this one."""
+        return replace(self, stored=before.stored + self.stored, seconds=before.seconds + self.seconds)
 
 
 class Stop:

@@ -4,6 +4,7 @@ So an interrupted batch is trained again with the same members, and an interrupt
 undisturbed one.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -26,14 +27,19 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
     groups: dict[tuple[object, ...], dict[str, Run]] = {}
     made: dict[tuple[object, ...], tuple[Batch, int]] = {}
     for line in lines:
-        for run in line.runs():
-            shared = (*_shared(run.cell), run.cell.strength in line.method.later, line.rules, line.measures)
+        # A later rung must not change the batches of the rungs before it, nor one search those of another.
+        searched = (line.variant, line.rung) if line.search else ()
+        for cell in line.cells:
+            shared = (*_shared(cell), cell.strength in line.method.later, line.rules, line.measures, *searched)
             if shared not in groups:
                 groups[shared] = {}
-                size = line.batch or batch_size(run.cell.model.name, run.cell.dataset)
+                size = line.batch or batch_size(cell.model.name, cell.dataset)
                 title = f"{line.dataset} {line.model} {line.method.name}"
                 made[shared] = (Batch(title, (), line.rules, line.measures, line.graph), size)
-            groups[shared].setdefault(run.key, run)
+            members = groups[shared]
+            for split, seed in itertools.product(line.splits, line.seeds):
+                run = Run(cell, split, seed)
+                members.setdefault(run.key, run)
     found = []
     for shared, members in groups.items():
         batch, size = made[shared]

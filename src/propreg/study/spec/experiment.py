@@ -9,11 +9,13 @@ no part of its identity: a run that is recorded without them is trained again fo
 
 With ``published = true`` the models of a part are trained with their published settings on each dataset (their
 ``recipes``). A ``rule`` of the part then replaces the model's own, which becomes one of the ``rules``.
+
+A part with a ``space`` is a search, see :mod:`propreg.study.spec.search`.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -26,14 +28,15 @@ from propreg.store.errors import StudyError, UsageError, unknown
 from propreg.store.run import OWN_SPLITS, Cell, GraphFile, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
 from propreg.study.spec.own import Entry, Names, read_names
 from propreg.study.spec.presets import NamedMethod, named_grid, named_method, published, weight_decay
+from propreg.study.spec.search import Halving, Space, configurations
 
 _NEEDED = ("datasets", "models", "methods", "splits", "seeds")
 _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
-    "batch", "lr", "published", "weight_decay", "dropout",
+    "batch", "lr", "published", "weight_decay", "dropout", "space", "rungs", "fresh",
 }  # fmt: skip
-_TABLES = ("title", "paper", "parts", "graphs", "models")
+_TABLES = ("title", "paper", "parts", "graphs", "models", "spaces")
 _FILTERS = ("dataset", "model", "method", "preset")
 _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
 
@@ -44,6 +47,7 @@ class Line:
 
     ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule. ``own_rule`` is
     the one that the model was published with, where that is known; ``graph`` is the file of one that is no benchmark.
+    Of a ``search`` it is a rung, with a cell per configuration.
     """
 
     dataset: str
@@ -58,6 +62,8 @@ class Line:
     measures: bool = False
     own_rule: str = ""
     graph: GraphFile | None = None
+    search: Halving | None = None
+    rung: int = 0
 
     def runs(self) -> Iterator[Run]:
         """All runs of the line."""
@@ -102,7 +108,8 @@ def experiment_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-BESIDE = ("digits-smoke", "table2")  # the smoke test takes seconds; table2 joins the study when it has been trained
+# The smoke test takes seconds; table2 joins the study when it has been trained; best is a search, with runs of its own.
+BESIDE = ("best", "digits-smoke", "table2")
 
 
 def study_names() -> list[str]:
@@ -160,9 +167,9 @@ def read_experiment(name: str, text: str, folder: Path = Path()) -> Experiment:
             if key not in _KEYS:
                 raise unknown(f"setting of experiment {name}", key, sorted(_KEYS))
         for key in _NEEDED:
-            if key not in part:
+            if key not in part and not (key == "seeds" and "space" in part):
                 raise StudyError(f"A part of experiment {name} has no {key}: each needs {', '.join(_NEEDED)}.")
-        lines += list(_lines(part, names))
+        lines += list(_lines(part, names, found.get("spaces", {})))
     if not lines:
         raise StudyError(f"experiment {name} has no [[parts]]: give it at least one with datasets, models and methods.")
     return Experiment(name, str(found.get("title", name)), str(found.get("paper", "")), tuple(lines))
@@ -204,8 +211,9 @@ def select_lines(
     return tuple(replace(line, seeds=_subset(line, seeds, experiment.name)) for line in kept)
 
 
-def _lines(part: dict[str, Any], names: Names) -> Iterator[Line]:
-    splits, seeds = _numbers(part, "splits"), _numbers(part, "seeds")
+def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> Iterator[Line]:
+    search = _search(part, spaces)
+    splits, seeds = _numbers(part, "splits"), tuple(search.seeds(0)) if search else _numbers(part, "seeds")
     rules, measures = tuple(part.get("rules", ())), part.get("measures", False)
     for rule in rules:
         if rule not in get_args(RuleName):
@@ -217,14 +225,17 @@ def _lines(part: dict[str, Any], names: Names) -> Iterator[Line]:
         for model in part["models"]:
             for name in part["methods"]:
                 method = named_method(name)
-                strengths = _strengths(part, method, f"{dataset}/{model}")
+                strengths = () if search else _strengths(part, method, f"{dataset}/{model}")
                 start, own_rule = _base(part, dataset, model, names)
-                beside = (own_rule,) if own_rule and own_rule != start.protocol.rule else ()
+                beside = (own_rule,) if own_rule and own_rule != start.protocol.rule and not search else ()
                 watched = tuple(dict.fromkeys((*rules, *beside)))
                 for variant, base, ratio in _variants(part, start, method):
                     term = method.on(_output_size(entry))
                     # In one go: a cell without a term drops its ratio.
-                    cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
+                    if search:
+                        cells = configurations(base, term, spaces[part["space"]], search.rungs[0][0])
+                    else:
+                        cells = tuple(replace(base, method=term, strength=mu, unmask=ratio) for mu in strengths)
                     yield Line(
                         dataset,
                         model,
@@ -238,7 +249,20 @@ def _lines(part: dict[str, Any], names: Names) -> Iterator[Line]:
                         measures,
                         own_rule,
                         entry if isinstance(entry, GraphFile) else None,
+                        search,
                     )
+
+
+def _search(part: dict[str, Any], spaces: Mapping[str, Space]) -> Halving | None:
+    """The plan of a part that is a search."""
+    if "space" not in part:
+        return None
+    if part["space"] not in spaces:
+        raise unknown("space", str(part["space"]), spaces)
+    for key in ("rungs", "fresh"):
+        if key not in part:
+            raise StudyError(f"A part with a space has no {key}: write rungs = [[128, 5], [8, 50]] and fresh = 100.")
+    return Halving(tuple((count, seeds) for count, seeds in part["rungs"]), part["fresh"])
 
 
 def _split_kind(part: dict[str, Any], dataset: str, entry: Entry) -> SplitKind:
@@ -248,10 +272,11 @@ def _split_kind(part: dict[str, Any], dataset: str, entry: Entry) -> SplitKind:
     kind: SplitKind = part.get("split_kind", usual)
     if kind not in get_args(SplitKind):
         raise unknown("split_kind", kind, get_args(SplitKind))
-    if (kind == "scaffold") != isinstance(entry, MoleculeSet) or (kind in OWN_SPLITS) != own:
+    known = ("scaffold",) if isinstance(entry, MoleculeSet) else OWN_SPLITS if own else ("official", "public", "random")
+    if kind not in known:
         raise StudyError(
-            f"{dataset} has no {kind} split: molecules have a scaffold split, benchmarks official or public ones, and "
-            "graphs of your own an own split or random ones."
+            f"{dataset} has no {kind} split: molecules have a scaffold split, benchmarks official, public or random "
+            "ones, and graphs of your own an own split or random ones."
         )
     if kind == "own" and isinstance(entry, GraphFile):
         if not entry.has_split:
