@@ -55,7 +55,8 @@ def made_up(lines: tuple[Line, ...], score: Callable[[Cell, int, int], tuple[int
 
 @pytest.mark.parametrize("dimensions", [1, 3, DIMENSIONS])
 def test_the_sequence_is_that_of_torch(dimensions: int) -> None:
-    theirs = torch.quasirandom.SobolEngine(dimensions).draw(256, dtype=torch.float64)
+    engine = torch.quasirandom.SobolEngine(dimensions)  # type: ignore[no-untyped-call]
+    theirs = engine.draw(256, dtype=torch.float64)
     assert np.array_equal(sobol(256, dimensions), theirs.numpy())
 
 
