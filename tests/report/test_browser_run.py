@@ -93,6 +93,7 @@ def test_a_point_says_what_other_lines_have_there(watched: Watched) -> None:
 def test_a_dot_of_the_map_says_what_became_of_its_node(watched: Watched) -> None:
     page = watched.page
     page.locator("#nodes .charts").scroll_into_view_if_needed()
+    page.locator("#nodes .plot svg").wait_for()
     page.locator("#nodes .plot").focus()
     page.keyboard.press("ArrowDown")
     said = set()

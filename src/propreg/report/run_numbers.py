@@ -11,6 +11,9 @@ from propreg.report.run_record import RunRecord
 from propreg.report.text import number, strength
 from propreg.statistics import Difference, Runs, Summary, summarize
 
+CHOSEN = "preg-reference"
+"""The key of the regularized model: P-reg's color in all figures."""
+
 
 @dataclass(frozen=True)
 class Numbers:

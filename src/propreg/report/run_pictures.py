@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from propreg.fitting.verdict import JUDGING, Judging
 from propreg.names import dataset_title, method_title, model_title
-from propreg.report.run_numbers import Numbers, numbers_of, summary
+from propreg.report.leaderboard import leaderboard
+from propreg.report.run_numbers import CHOSEN, Numbers, numbers_of, summary
 from propreg.report.run_record import History, NodeMap, RunRecord, read_run
 from propreg.report.text import clip, strength
 from propreg.statistics import Runs, Summary
 from propreg.study.figures.drawing.save import render
 from propreg.study.figures.parts import Figure, Level, Panel, Series, Value, number
 
-CHOSEN = "preg-reference"
-"""The key of the regularized model: P-reg's color in all figures."""
 STATES = {
     "both": "right in both",
     "fixed": "fixed: right with the regularizer only",
@@ -29,7 +28,6 @@ STATES = {
 """What became of a node, in the order of :data:`propreg.running.map.STATES`."""
 SPLITS = 40  # more rows cannot be distinguished
 BARS = 25  # more classes are a list of mistakes only
-ENDS = ("low", "high")
 EPOCHS = 400  # more points of a curve cannot be distinguished
 
 
@@ -75,7 +73,7 @@ def _no_formula(text: str) -> str:
 def run_pictures(record: RunRecord, found: Numbers) -> dict[str, Figure]:
     """Accuracy against μ, paired differences, training curves; by the name of their file."""
     return {
-        **({"leaderboard": _leaderboard(record)} if record.models else {}),
+        **({"leaderboard": leaderboard(record)} if record.models else {}),
         "accuracy-against-mu": _against_mu(record),
         "paired-differences": _differences(record, found),
         "training": _training(record),
@@ -137,37 +135,6 @@ def _against_mu(record: RunRecord) -> Figure:
     band = f"the band is the 95 % interval of {judging.what}"
     about = f"Mean {judging.score} of all runs at each strength μ, {where}; {band}."
     return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
-
-
-def _leaderboard(record: RunRecord) -> Figure:
-    """The score of each model, and what the regularizer adds to it."""
-    judging, rows = record.judging, tuple(map(float, range(len(record.models))))
-    names = tuple(clip(f"{place} {row.title}", 40) for place, row in enumerate(record.models, 1))
-    tests, gains = [row.test for row in record.models], [row.gain for row in record.models]
-    unit = "points" if judging.fraction else "gain"
-    panels = []
-    for title, key, label, found, counts in (
-        (judging.what[0].upper() + judging.what[1:], "plain", judging.what, tests, [t.runs if t else 0 for t in tests]),
-        (
-            "Over its own plain model",
-            CHOSEN,
-            f"{unit} over its own plain model",
-            gains,
-            [r.units for r in record.models],
-        ),
-    ):
-        several = [each if each is not None and count > 1 else None for each, count in zip(found, counts, strict=True)]
-        low, high = (tuple(None if each is None else number(getattr(each, end)) for each in several) for end in ENDS)
-        x = tuple(None if each is None else number(each.mean) for each in found)
-        drawn = Series(key, label, x, rows, x_low=low, x_high=high, kind="points")
-        zero = () if key == "plain" else (Level("plain", "plain", 0.0, axis="x"),)
-        axis = ("%" if judging.fraction else judging.score) if key == "plain" else unit
-        empty = "no strength above 0 was chosen" if drawn.empty else ""
-        panels.append(Panel(title, axis, "", (drawn,), zero, y_names=names, empty=empty))
-    about = f"Each model at the strength that validation chose: {judging.what}, and its gain run by run."
-    return _figure(
-        "leaderboard", f"Models on {clip(dataset_title(record.dataset), 40)}", about, tuple(panels), columns=2
-    )
 
 
 def _differences(record: RunRecord, found: Numbers) -> Figure:

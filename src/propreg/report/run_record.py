@@ -13,12 +13,10 @@ import numpy as np
 
 from propreg.data.errors import DataError
 from propreg.fitting.verdict import JUDGING, Judging, Kind, Pair, Verdict, judge
-from propreg.report.text import clean, clip
+from propreg.report.record_fields import MOST, field_of, list_of, number_of, text_of, texts_of, wrong
 from propreg.statistics import Difference, Runs, Summary
 
-NAME, NOTE = 120, 1000  # letters of a name and of a remark that are kept
-MOST = {"mus": 1000, "notes": 100, "runs": 50, "settings": 50}
-MOST |= dict.fromkeys(("splits", "seeds", "classes", "dots"), 10_000)
+NOTE = 1000  # letters of a remark that are kept
 
 
 @dataclass(frozen=True)
@@ -100,23 +98,23 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
     """
     if record.get("format") != "propreg run" or record.get("version") != 1:
         raise DataError("This is not a record of a run of version 1: give the run.json that propreg run wrote.")
-    mus = tuple(_number("mus", value, 0.0) for value in _list(record, "mus", MOST["mus"]))
-    splits = tuple(_text("splits", value) for value in _list(record, "splits", MOST["splits"]))
-    seeds = int(_number("seeds", _field(record, "seeds"), 1.0))
-    mu = _number("mu", _field(record, "mu"), 0.0)
+    mus = tuple(number_of("mus", value, 0.0) for value in list_of(record, "mus", MOST["mus"]))
+    splits = tuple(text_of("splits", value) for value in list_of(record, "splits", MOST["splits"]))
+    seeds = int(number_of("seeds", field_of(record, "seeds"), 1.0))
+    mu = number_of("mu", field_of(record, "mu"), 0.0)
     if not mus or mus[0] != 0 or list(mus) != sorted(set(mus)) or mu not in mus:
-        raise _wrong("mus", "rise from 0 and hold the chosen mu")
+        raise wrong("mus", "rise from 0 and hold the chosen mu")
     if not splits or seeds > MOST["seeds"]:
-        raise _wrong("splits", "name at least one split")
+        raise wrong("splits", "name at least one split")
     shape, judging = (len(mus), len(splits), seeds), _judging(record.get("judging", {}))
     scale, least, most = (100.0, 0.0, 1.0) if judging.fraction else (1.0, -math.inf, math.inf)
-    classes = tuple(_text("classes", value) for value in _list(record, "classes", MOST["classes"]))
+    classes = tuple(text_of("classes", value) for value in list_of(record, "classes", MOST["classes"]))
     run = RunRecord(
-        dataset=_text("dataset", _field(record, "dataset")),
-        graph=_graph(_field(record, "graph")),
-        model=_text("model", _field(record, "model")),
-        method=_text("method", _field(record, "method")),
-        preset=_text("preset", record.get("preset") or ""),
+        dataset=text_of("dataset", field_of(record, "dataset")),
+        graph=_graph(field_of(record, "graph")),
+        model=text_of("model", field_of(record, "model")),
+        method=text_of("method", field_of(record, "method")),
+        preset=text_of("preset", record.get("preset") or ""),
         mus=mus,
         splits=splits,
         seeds=seeds,
@@ -124,19 +122,19 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         test=scale * _runs(record, "test", shape, most, least),
         epochs=_runs(record, "epochs", shape, math.inf),
         mu=mu,
-        finished=_field(record, "finished") is True,
-        device=_text("device", _field(record, "device")),
-        seconds=_number("seconds", _field(record, "seconds"), 0.0),
+        finished=field_of(record, "finished") is True,
+        device=text_of("device", field_of(record, "device")),
+        seconds=number_of("seconds", field_of(record, "seconds"), 0.0),
         classes=classes,
-        notes=tuple(_text("notes", value, NOTE) for value in _list(record, "notes", MOST["notes"])),
+        notes=tuple(text_of("notes", value, NOTE) for value in list_of(record, "notes", MOST["notes"])),
         verdict=Verdict("inconclusive", "", None),
-        histories=_histories(_field(record, "histories")),
+        histories=_histories(field_of(record, "histories")),
         confusion=_confusion(record.get("confusion"), len(classes)),
         agreement=_agreement(record.get("agreement") or {}),
         map=_map(record.get("map"), len(classes)),
-        settings=_texts("settings", record.get("settings") or {}),
-        date=_text("date", record["date"]) if record.get("date") else "",
-        versions=_texts("versions", record.get("versions") or {}),
+        settings=texts_of("settings", record.get("settings") or {}),
+        date=text_of("date", record["date"]) if record.get("date") else "",
+        versions=texts_of("versions", record.get("versions") or {}),
         judging=judging,
         models=_models(record.get("models") or [], scale),
     )
@@ -144,86 +142,57 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
     return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus, scale))
 
 
-def _wrong(name: str, should: str) -> DataError:
-    return DataError(f"The record's {name} should {should}: the file is damaged, run propreg run again.")
-
-
-def _field(record: Mapping[str, Any], name: str) -> Any:
-    if name not in record:
-        raise _wrong(name, "be there")
-    return record[name]
-
-
-def _list(record: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    value = _field(record, name)
-    if not isinstance(value, list | tuple) or len(value) > most:
-        raise _wrong(name, f"be a list of at most {most}")
-    return list(value)
-
-
-def _number(name: str, value: Any, least: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e300:
-        raise _wrong(name, f"be a number of at least {least:g}")
-    return float(value)
-
-
-def _text(name: str, value: Any, length: int = NAME) -> str:
-    if not isinstance(value, str):
-        raise _wrong(name, "be text")
-    return clip(clean(value).strip(), length) or "(no name)"
-
-
 def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], most: float, least: float = 0.0) -> Runs:
     try:
-        found = np.array(_field(record, name), np.float64)  # None becomes NaN
+        found = np.array(field_of(record, name), np.float64)  # None becomes NaN
     except (TypeError, ValueError):
-        raise _wrong(name, "hold numbers, one for each strength, split and seed") from None
+        raise wrong(name, "hold numbers, one for each strength, split and seed") from None
     if found.shape != shape:
-        raise _wrong(name, f"have a number for each strength, split and seed, {' × '.join(map(str, shape))}")
+        raise wrong(name, f"have a number for each strength, split and seed, {' × '.join(map(str, shape))}")
     if np.isinf(found).any() or (found < least).any() or (found > most).any():
         between = f"lie between 0 and {most:g}" if most < math.inf else "not be below 0"
-        raise _wrong(name, between if least == 0 else "be finite")
+        raise wrong(name, between if least == 0 else "be finite")
     return found
 
 
 def _verdict(value: Any, mus: tuple[float, ...], scale: float) -> Verdict:
     if not isinstance(value, Mapping) or value.get("kind") not in get_args(Kind):
-        raise _wrong("verdict", f"have a kind: {', '.join(get_args(Kind))}")
+        raise wrong("verdict", f"have a kind: {', '.join(get_args(Kind))}")
     kind, found = value["kind"], value.get("pair")
-    sentence = _text("verdict", value.get("sentence"), NOTE)
+    sentence = text_of("verdict", value.get("sentence"), NOTE)
     if found is None:
         return Verdict(kind, sentence, None)
     if not isinstance(found, Mapping) or found.get("mu") not in mus:
-        raise _wrong("verdict", "compare one of the mus")
+        raise wrong("verdict", "compare one of the mus")
     parts = {"plain": Summary, "other": Summary, "difference": Difference}
     made = {name: _scaled(found.get(name), part, scale) for name, part in parts.items()}
-    return Verdict(kind, sentence, Pair(found["mu"], **made, units=int(_number("verdict", found.get("units"), 1.0))))
+    return Verdict(kind, sentence, Pair(found["mu"], **made, units=int(number_of("verdict", found.get("units"), 1.0))))
 
 
 def _scaled(value: Any, part: type, scale: float) -> Any:
     """A summary or difference of scores, fractions in per cent."""
     if not isinstance(value, Mapping):
-        raise _wrong("verdict", "hold objects")
-    numbers = {each.name: _number("verdict", value.get(each.name), -1e300) for each in fields(part)}
+        raise wrong("verdict", "hold objects")
+    numbers = {each.name: number_of("verdict", value.get(each.name), -1e300) for each in fields(part)}
     shares = {name: n if name in ("p_value", "won") else scale * n for name, n in numbers.items()}
     return part(**shares if part is Difference else shares | {"runs": int(numbers["runs"])})
 
 
 def _models(value: Any, scale: float) -> tuple[ModelRow, ...]:
     if not isinstance(value, list | tuple) or len(value) > MOST["runs"]:
-        raise _wrong("models", f"be a list of at most {MOST['runs']}")
+        raise wrong("models", f"be a list of at most {MOST['runs']}")
     rows = []
     for each in value:
         if not isinstance(each, Mapping):
-            raise _wrong("models", "hold objects")
+            raise wrong("models", "hold objects")
         val, test, gain = (each.get(name) for name in ("validation", "test", "gain"))
         rows.append(
             ModelRow(
-                _text("models", each.get("title")),
-                None if val is None else scale * _number("models", val, -1e300),
+                text_of("models", each.get("title")),
+                None if val is None else scale * number_of("models", val, -1e300),
                 None if test is None else _scaled(test, Summary, scale),
                 None if gain is None else _scaled(gain, Difference, scale),
-                0 if gain is None else int(_number("models", gain.get("units"), 1.0)),
+                0 if gain is None else int(number_of("models", gain.get("units"), 1.0)),
             )
         )
     return tuple(rows)
@@ -232,9 +201,9 @@ def _models(value: Any, scale: float) -> tuple[ModelRow, ...]:
 def _judging(value: Any) -> Judging:
     """What the numbers are; of records of older versions test accuracy."""
     if not isinstance(value, Mapping) or value.get("part", "test") not in ("test", "validation"):
-        raise _wrong("judging", "name the score and its part, test or validation")
+        raise wrong("judging", "name the score and its part, test or validation")
     return Judging(
-        _text("judging", value.get("score", JUDGING.score)),
+        text_of("judging", value.get("score", JUDGING.score)),
         value.get("part", "test"),
         sign=-1 if value.get("sign") == -1 else 1,
         fraction=value.get("fraction") is not False,
@@ -245,18 +214,18 @@ def _judging(value: Any) -> Judging:
 
 def _graph(value: Any) -> dict[str, float | None]:
     if not isinstance(value, Mapping):
-        raise _wrong("graph", "be an object")
+        raise wrong("graph", "be an object")
     names = ("graphs", "nodes", "edges", "features", "classes", "homophily", "isolated")
-    return {name: None if value.get(name) is None else _number(f"graph.{name}", value[name], 0.0) for name in names}
+    return {name: None if value.get(name) is None else number_of(f"graph.{name}", value[name], 0.0) for name in names}
 
 
 def _agreement(value: Any) -> dict[str, float | None]:
     if not isinstance(value, Mapping):
-        raise _wrong("agreement", "be an object")
+        raise wrong("agreement", "be an object")
     names = [name for name in ("labels", "plain", "chosen") if value.get(name) is not None]
-    shares = {name: _number("agreement", value[name], 0.0) for name in names}
+    shares = {name: number_of("agreement", value[name], 0.0) for name in names}
     if any(share > 1 for share in shares.values()):
-        raise _wrong("agreement", "lie between 0 and 1")
+        raise wrong("agreement", "lie between 0 and 1")
     return {name: shares.get(name) for name in ("labels", "plain", "chosen")}
 
 
@@ -264,57 +233,48 @@ def _map(value: Any, classes: int) -> NodeMap | None:
     if value is None:
         return None
     if not isinstance(value, Mapping):
-        raise _wrong("map", "be an object, or null")
-    nodes = _list(value, "node", MOST["dots"])
-    parts: dict[str, tuple[Any, ...]] = {"node": tuple(_text("map.node", node) for node in nodes)}
+        raise wrong("map", "be an object, or null")
+    nodes = list_of(value, "node", MOST["dots"])
+    parts: dict[str, tuple[Any, ...]] = {"node": tuple(text_of("map.node", node) for node in nodes)}
     for name in ("x", "y"):
-        parts[name] = tuple(_number("map", each, -1e6) for each in _list(value, name, MOST["dots"]))
+        parts[name] = tuple(number_of("map", each, -1e6) for each in list_of(value, name, MOST["dots"]))
     for name, below in {"state": 4, "label": classes, "plain": classes, "chosen": classes}.items():
-        found = tuple(int(_number("map", each, 0.0)) for each in _list(value, name, MOST["dots"]))
+        found = tuple(int(number_of("map", each, 0.0)) for each in list_of(value, name, MOST["dots"]))
         if any(each >= below for each in found):
-            raise _wrong("map", "name states and classes that exist")
+            raise wrong("map", "name states and classes that exist")
         parts[name] = found
     if len({len(part) for part in parts.values()}) > 1:
-        raise _wrong("map", "have as many places as nodes")
-    return NodeMap(_text("map.split", _field(value, "split")), **parts)
-
-
-def _texts(name: str, value: Any) -> dict[str, str]:
-    """A small object of numbers and words, as text."""
-    if not isinstance(value, Mapping) or len(value) > MOST["settings"]:
-        raise _wrong(name, f"be an object of at most {MOST['settings']} entries")
-    return {
-        _text(name, key): _text(name, f"{each:g}" if type(each) is float else str(each)) for key, each in value.items()
-    }
+        raise wrong("map", "have as many places as nodes")
+    return NodeMap(text_of("map.split", field_of(value, "split")), **parts)
 
 
 def _histories(value: Any) -> dict[str, tuple[History, ...]]:
     if not isinstance(value, Mapping):
-        raise _wrong("histories", "be an object")
+        raise wrong("histories", "be an object")
     found = {}
     for which in ("plain", "chosen"):
         runs = value.get(which, [])
         if not isinstance(runs, list | tuple) or len(runs) > MOST["runs"]:
-            raise _wrong("histories", f"hold at most {MOST['runs']} runs each")
+            raise wrong("histories", f"hold at most {MOST['runs']} runs each")
         found[which] = tuple(map(_history, runs))
     return found
 
 
 def _history(value: Any) -> History:
     if not isinstance(value, Mapping):
-        raise _wrong("histories", "hold objects")
+        raise wrong("histories", "hold objects")
     loss, val, test = (_curve(value.get(name)) for name in ("loss", "val", "test"))
     if not len(loss) == len(val) == len(test):
-        raise _wrong("histories", "have as many losses as accuracies")
+        raise wrong("histories", "have as many losses as accuracies")
     epoch = _curve(value["epoch"]) if "epoch" in value else tuple(float(i + 1) for i in range(len(loss)))
     if len(epoch) != len(loss) or None in epoch:
-        raise _wrong("histories", "have an epoch for each loss")
+        raise wrong("histories", "have an epoch for each loss")
     return History(tuple(int(each or 0) for each in epoch), loss, val, test)
 
 
 def _curve(value: Any) -> tuple[float | None, ...]:
     if not isinstance(value, list | tuple) or len(value) > 100_000:
-        raise _wrong("histories", "hold lists")
+        raise wrong("histories", "hold lists")
     # A file may spell out a loss that is NaN or infinite: it counts as unknown, like null.
     return tuple(
         float(v) if isinstance(v, int | float) and not isinstance(v, bool) and math.isfinite(v) else None for v in value
@@ -327,8 +287,8 @@ def _confusion(value: Any, classes: int) -> dict[str, tuple[tuple[int, ...], ...
     try:
         found = {which: np.array(value[which], np.int64) for which in ("plain", "chosen")}
     except (TypeError, ValueError, KeyError, OverflowError):
-        raise _wrong("confusion", "be null, or tables of counts named plain and chosen") from None
+        raise wrong("confusion", "be null, or tables of counts named plain and chosen") from None
     for table in found.values():
         if table.shape != (classes, classes) or (table < 0).any():
-            raise _wrong("confusion", f"be tables of {classes} × {classes} counts, or null")
+            raise wrong("confusion", f"be tables of {classes} × {classes} counts, or null")
     return {which: tuple(tuple(int(n) for n in row) for row in table) for which, table in found.items()}
