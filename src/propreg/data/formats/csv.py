@@ -1,9 +1,9 @@
-"""Comma-separated text, record by record, with the number of the line on which each record starts."""
+"""Text separated by commas, semicolons or tabs, record by record, with the number of the line of each record."""
 
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, islice
 from typing import BinaryIO
@@ -14,6 +14,7 @@ BOM = b"\xef\xbb\xbf"
 MAX_NAME = 1000
 """The most characters of an id or a label (in an npz, each id takes the space of the longest)."""
 
+_LONGEST_HEADER = 1 << 20
 FLOAT32_END = 2.0**128 - 2.0**103  # from here on float32 rounds to infinity
 _PLAIN = re.compile(r"[0-9+\-.eE, \t]*")
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -24,8 +25,9 @@ _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 def records(file: BinaryIO, where: str) -> Iterator[tuple[int, list[str]]]:
     """The records from the current place of ``file`` on, each with the number of its line, without blank lines.
 
-    Fields are separated by commas; one in double quotes may hold commas, line breaks and doubled quotes. Text
-    is UTF-8, with or without a byte order mark; lines end in LF, CRLF or CR.
+    Fields are separated by commas, or by semicolons or tabs where the first line has more of them; one in double
+    quotes may hold separators, line breaks and doubled quotes. Text is UTF-8, with or without a byte order mark; lines
+    end in LF, CRLF or CR.
 
     Args:
         file: The open file.
@@ -66,8 +68,9 @@ def chunks(
     start = file.tell()
     if file.read(3) != BOM or start:
         file.seek(start)
+    between = "," if start else _separator(file)
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-    reader = csv.reader(text, strict=True)
+    reader = csv.reader(text, strict=True, delimiter=between)
     size, line, failure = 1, first_line, None
     try:
         while failure is None:
@@ -95,6 +98,16 @@ def chunks(
         raise DataError(f"{where}, line {line}: is not CSV ({failure}): check the double quotes from there on.")
 
 
+def _separator(file: BinaryIO) -> str:
+    """The separator of which the first line has most, outside of quotes; the file is left where it was."""
+    start, line = file.tell(), b""
+    while not line.strip() and (line := file.readline(_LONGEST_HEADER)):
+        pass
+    file.seek(start)
+    bare = re.sub(rb'"[^"]*"', b"", line)
+    return max(",;\t", key=lambda each: bare.count(each.encode()))  # the comma, of equally many
+
+
 def _height(row: list[str]) -> int:
     """The number of lines of a record: quoted fields may hold line breaks."""
     return 1 + sum(len(_BREAK.findall(field)) for field in row)
@@ -112,10 +125,24 @@ def _undecodable_line(file: BinaryIO) -> int:
     return count
 
 
-def header(record: list[str], known: tuple[str, ...], where: str) -> list[str]:
-    """Column names without spaces around them; names in ``known`` in lower case."""
+def header(
+    record: list[str], known: tuple[str, ...], where: str, columns: Mapping[str, str] | None = None
+) -> list[str]:
+    """Column names without spaces around them; names in ``known`` in lower case.
+
+    ``columns`` has the file's own names for some of the known ones.
+    """
     names = [name.strip(" \t") for name in record]
     names = [name.lower() if name.lower() in known else name for name in names]
+    for ours, theirs in (columns or {}).items():
+        if ours not in known or ours == theirs:
+            continue
+        if theirs not in names:
+            have = ", ".join(map(repr, names))[:200]
+            raise DataError(f"{where}: has no column {theirs!r:.80}, which columns names for {ours}, but {have}.")
+        if ours in names:
+            raise DataError(f"{where}: columns names {theirs!r:.80} for {ours}, but there is a column {ours!r}, too.")
+        names[names.index(theirs)] = ours
     seen = set()
     for place, name in enumerate(names):
         if not name:
@@ -131,7 +158,7 @@ def check_width(record: list[str], width: int, where: str) -> None:
     if len(record) != width:
         raise DataError(
             f"{where}: has {len(record)} values but the header has {width} columns: "
-            "put values that hold commas in double quotes, and leave a value empty rather than out."
+            "put values that hold a separator in double quotes, and leave a value empty rather than out."
         )
 
 

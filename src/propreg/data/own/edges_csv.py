@@ -3,7 +3,7 @@
 import os
 import re
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -41,13 +41,16 @@ class EdgeLines:
     line: NDArray[np.int64] | None
 
 
-def read_edges(path: Path, ids: dict[str, int], *, fast: bool = True) -> EdgeLines:
+def read_edges(
+    path: Path, ids: dict[str, int], *, fast: bool = True, columns: Mapping[str, str] | None = None
+) -> EdgeLines:
     """Read the lines of ``edges.csv`` as they are.
 
     Args:
         path: The file. Its header names the columns ``source``, ``target`` and, if edges have weights, ``weight``.
         ids: Node id → node, in the order of the nodes.
         fast: Read plain lines of integers in blocks, by ``numpy.loadtxt``. The result is the same.
+        columns: The file's names for the columns, where they are others.
 
     Returns:
         One entry per line.
@@ -57,15 +60,22 @@ def read_edges(path: Path, ids: dict[str, int], *, fast: bool = True) -> EdgeLin
     """
     with open_regular(path) as file:
         try:
-            plain = PlainIds.of(list(ids)) if fast else None
-            first = plain_lines(file, plain) if plain is not None else _NOTHING
-            parts = chunks(file, str(path), first_line=first.lines + 1)
-            names = list(_KNOWN if first.weighted else _KNOWN[:2]) if first.lines else _header(parts, str(path))
-            rest = _Table(names, ids, str(path))
-            for lines, rows in parts:
-                rest.add(lines, rows)
+            return edges_of(file, str(path), ids, fast=fast, columns=columns)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
+
+
+def edges_of(
+    file: BinaryIO, where: str, ids: dict[str, int], *, fast: bool = False, columns: Mapping[str, str] | None = None
+) -> EdgeLines:
+    """The lines in an open file, as :func:`read_edges`; ``fast`` needs a file on disk."""
+    plain = PlainIds.of(list(ids)) if fast else None
+    first = plain_lines(file, plain) if plain is not None else _NOTHING
+    parts = chunks(file, where, first_line=first.lines + 1)
+    names = list(_KNOWN if first.weighted else _KNOWN[:2]) if first.lines else _header(parts, where, columns)
+    rest = _Table(names, ids, where)
+    for lines, rows in parts:
+        rest.add(lines, rows)
     return _joined(first, rest)
 
 
@@ -280,16 +290,19 @@ def _joined(first: PlainLines, rest: _Table) -> EdgeLines:
     return EdgeLines(pairs.T, weights, lines)
 
 
-def _header(parts: Iterator[tuple[Sequence[int], list[list[str]]]], where: str) -> list[str]:
+def _header(
+    parts: Iterator[tuple[Sequence[int], list[list[str]]]], where: str, columns: Mapping[str, str] | None
+) -> list[str]:
     line, record = next(((lines[0], rows[0]) for lines, rows in parts if not is_blank(rows[0])), (0, []))
     if not record:
         raise DataError(f"{where}: is empty: its first line must be source,target or source,target,weight.")
-    names = header(record, _KNOWN, f"{where}, line {line}")
+    names = header(record, _KNOWN, f"{where}, line {line}", columns)
     for needed in ("source", "target"):
         if needed not in names:
             raise DataError(
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: "
-                "the first line must be source,target or source,target,weight, separated by commas."
+                "the first line must be source,target or source,target,weight, separated by commas, semicolons or "
+                f"tabs; other names are given in Python, like load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
             )
     for name in names:
         if name not in _KNOWN:

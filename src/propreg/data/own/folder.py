@@ -1,5 +1,6 @@
 """A graph as a folder: ``edges.csv``, ``nodes.csv`` and perhaps ``features.npy`` or ``features.npz``."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,20 +10,23 @@ from propreg.data.errors import DataError
 from propreg.data.features import csr_features, dense_features
 from propreg.data.formats.npz import read_npy, read_npz
 from propreg.data.graph import Graph, SparseFeatures
-from propreg.data.own.edges_csv import merge_edges, read_edges
+from propreg.data.own.edges_csv import EdgeLines, merge_edges, read_edges
 from propreg.data.own.nodes_csv import Nodes, read_nodes
 from propreg.data.own.validate import readable
 
 _SCIPY = frozenset({"format", "shape", "data", "indices", "indptr"})
 
 
-def read_folder(path: Path, *, directed: bool = False, labeled: bool = True) -> Graph:
+def read_folder(
+    path: Path, *, directed: bool = False, labeled: bool = True, columns: Mapping[str, str] | None = None
+) -> Graph:
     """Read a graph from a folder; the format is described at :func:`propreg.load_graph`.
 
     Args:
         path: The folder.
         directed: Take each line of ``edges.csv`` as one edge source → target, not as an edge in both directions.
         labeled: Whether ``nodes.csv`` must have a column ``label``.
+        columns: The files' names for columns, where they are others.
 
     Returns:
         The graph, nodes in the order of ``nodes.csv``, edges sorted by source, then target.
@@ -30,21 +34,36 @@ def read_folder(path: Path, *, directed: bool = False, labeled: bool = True) -> 
     for needed in ("edges.csv", "nodes.csv"):
         if not (path / needed).exists():
             raise DataError(f"{path}: has no {needed}: a graph's folder holds edges.csv and nodes.csv.")
-    nodes = read_nodes(path / "nodes.csv", labeled=labeled)
+    nodes = read_nodes(path / "nodes.csv", labeled=labeled, columns=columns)
     x = _features(path, nodes)
-    lines = read_edges(path / "edges.csv", nodes.ids)
-    edge_index, weight = merge_edges(lines, len(nodes.ids), directed=directed, where=str(path / "edges.csv"))
-    return Graph(
-        readable(path.resolve().name),
-        edge_index,
-        x,
-        nodes.y,
-        weight,
-        nodes.split,
-        nodes.class_names,
-        tuple(nodes.ids),
-        feature_names=nodes.feature_names,
-    )
+    lines = read_edges(path / "edges.csv", nodes.ids, columns=columns)
+    return graph_of(readable(path.resolve().name), nodes, x, lines, str(path / "edges.csv"), directed=directed)
+
+
+def read_tables(
+    nodes: Path, edges: Path, *, directed: bool = False, labeled: bool = True, columns: Mapping[str, str] | None = None
+) -> Graph:
+    """Read a graph from a file of nodes with feature columns and a file of edges, as in a folder."""
+    found = read_nodes(nodes, labeled=labeled, columns=columns)
+    if found.x is None:
+        raise DataError(f"{nodes}: has no feature columns: add one for each feature.")
+    lines = read_edges(edges, found.ids, columns=columns)
+    return graph_of(readable(nodes.stem), found, found.x, lines, str(edges), directed=directed)
+
+
+def graph_of(
+    name: str,
+    nodes: Nodes,
+    x: NDArray[np.float32] | SparseFeatures,
+    lines: EdgeLines,
+    where: str,
+    *,
+    directed: bool,
+) -> Graph:
+    """The graph of nodes, their features, and lines of edges, which come from ``where``."""
+    edge_index, weight = merge_edges(lines, len(nodes.ids), directed=directed, where=where)
+    names, ids = nodes.class_names, tuple(nodes.ids)
+    return Graph(name, edge_index, x, nodes.y, weight, nodes.split, names, ids, feature_names=nodes.feature_names)
 
 
 def _features(path: Path, nodes: Nodes) -> NDArray[np.float32] | SparseFeatures:

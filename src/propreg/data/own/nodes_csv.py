@@ -3,8 +3,10 @@
 import re
 import sys
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +33,13 @@ class Nodes:
     feature_names: tuple[str, ...]
 
 
-def read_nodes(path: Path, *, labeled: bool = True) -> Nodes:
+def read_nodes(path: Path, *, labeled: bool = True, columns: Mapping[str, str] | None = None) -> Nodes:
     """Read ``nodes.csv``.
 
     Args:
         path: The file. Its header names the columns: ``id``, ``label``, perhaps ``split``; all others are features.
         labeled: Refuse a file without a column ``label``; else its nodes have none.
+        columns: The file's names for ``id``, ``label`` and ``split``, where they are others.
 
     Returns:
         The nodes.
@@ -46,13 +49,18 @@ def read_nodes(path: Path, *, labeled: bool = True) -> Nodes:
     """
     with open_regular(path) as file:
         try:
-            rows = records(file, str(path))
-            table = _Table(_header(next(rows, None), str(path), labeled))
-            for line, row in rows:
-                table.add(line, row, f"{path}, line {line}")
+            return nodes_of(file, str(path), labeled=labeled, columns=columns)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
-    return table.nodes(str(path))
+
+
+def nodes_of(file: BinaryIO, where: str, *, labeled: bool = True, columns: Mapping[str, str] | None = None) -> Nodes:
+    """The nodes in an open file, as :func:`read_nodes`."""
+    rows = records(file, where)
+    table = _Table(_header(next(rows, None), where, labeled, columns))
+    for line, row in rows:
+        table.add(line, row, f"{where}, line {line}")
+    return table.nodes(where)
 
 
 class _Table:
@@ -119,16 +127,19 @@ class _Table:
         return x
 
 
-def _header(first: tuple[int, list[str]] | None, where: str, labeled: bool) -> list[str]:
+def _header(
+    first: tuple[int, list[str]] | None, where: str, labeled: bool, columns: Mapping[str, str] | None
+) -> list[str]:
     if first is None:
         raise DataError(f"{where}: is empty: its first line must be id,label,split and the features' names.")
     line, record = first
-    names = header(record, _KNOWN, f"{where}, line {line}")
+    names = header(record, _KNOWN, f"{where}, line {line}", columns)
     for needed in ("id", "label") if labeled else ("id",):
         if needed not in names:
             raise DataError(
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: the first "
-                "line must be id,label,split and the features' names, separated by commas."
+                "line must be id,label,split and the features' names, separated by commas, semicolons or tabs; other "
+                f"names are given in Python, like load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
             )
     masks = [name for name in names if name.strip().lower() in MASKS]
     if masks:
