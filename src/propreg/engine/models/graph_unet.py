@@ -40,7 +40,7 @@ from propreg.engine.spec import Model, Sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from propreg.engine.ops import Pattern
+    from propreg.engine.ops import Matrix, Pattern, ReplicaMatrix
     from propreg.engine.tasks.node import Problem
 
 
@@ -88,7 +88,8 @@ class GraphUNet(SharedMap):
         ends = torch.minimum(pattern.row, pattern.col) * problem.num_nodes + torch.maximum(pattern.row, pattern.col)
         pairs, self.pair = torch.unique(ends, return_inverse=True)
         self.pairs = len(pairs)
-        self.adjacency = normalized(pattern, self.edges.values.unsqueeze(0))
+        values = normalized(pattern, self.edges.values.unsqueeze(0)).values[0]
+        self.adjacency = problem.matrix(pattern.row, pattern.col, values)
 
     def weights(self) -> dict[str, Weight]:
         """Glorot's for convolutions, torch's for scores."""
@@ -103,14 +104,13 @@ class GraphUNet(SharedMap):
     def finish(self, p: Parameters, begun: Tensor | None, draw: Draw) -> Tensor:
         """Logits [R, N, C]."""
         masks, depth = draw("edges") if draw.training else None, self.spec.depth
-        values, adjacency = self.edges.values.unsqueeze(0), self.adjacency
+        values = self.edges.values.unsqueeze(0)
+        matrix: Matrix | ReplicaMatrix = self.adjacency
         if masks is not None:
             kept = masks.kept(self.pairs, values.dtype)[:, self.pair].masked_fill_(self.loops, 1.0)
             values = kept.mul_(values)
-            adjacency = normalized(self.pattern, values)
-        elif (runs := len(p["w0"])) > 1:
-            adjacency = ops.ReplicaMatrix(self.pattern, adjacency.values.expand(runs, -1))
-        h = ops.bias_relu(adjacency(self.first(p, draw("input")) if begun is None else begun), p["b0"])
+            matrix = normalized(self.pattern, values)
+        h = ops.bias_relu(matrix(self.first(p, draw("input")) if begun is None else begun), p["b0"])
         levels, skips, kept_nodes = list[Pooled](), [h], list["Tensor"]()
         for i, nodes in enumerate(self.sizes(h.shape[1]), 1):
             score = (h * p[f"score{i}"].unsqueeze(1)).sum(2) / p[f"score{i}"].norm(dim=1, keepdim=True)
@@ -130,8 +130,8 @@ class GraphUNet(SharedMap):
         for i, (skip, chosen) in enumerate(zip(skips[::-1], kept_nodes[::-1], strict=True), depth + 1):
             levels.pop()
             h = skip + h.new_zeros(skip.shape).scatter(1, chosen.unsqueeze(2).expand_as(h), h)
-            matrix = levels[-1] if levels else adjacency
-            h = matrix(h @ p[f"w{i}"]) + p[f"b{i}"].unsqueeze(1)
+            spread = (levels[-1] if levels else matrix)(h @ p[f"w{i}"])
+            h = spread + p[f"b{i}"].unsqueeze(1)
             h = h.relu() if levels else h
         return h
 
