@@ -189,6 +189,9 @@ def count_rewired(model: Model, sizes: Sizes, passes: int) -> int:
 
 
 _TRAINING = {"rule": "first_best", "max_epochs": 500, "lr": 0.01, "weight_decay": 1e-3}
+# Measured on the public split: Cora 84.7 and CiteSeer 72.8 (10 seeds), PubMed 78.6 (8). On CiteSeer two classes merge
+# early in 4 of 30 seeds and stay merged (53); the others have 74.9. From two of these four initial weights a plain loop
+# over one run ends so, too.
 
 
 def _recipe(rate: float, consistency: float, temperature: float, *, normalize: bool = True) -> Recipe:
