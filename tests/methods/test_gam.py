@@ -210,8 +210,12 @@ def runs(model: GamModel, epochs: int = 6, **options: Any) -> dict[int, Result]:
 
 def test_it_ends_once_no_node_is_confident() -> None:
     """That is after the first round that may label any."""
-    for found in runs(replace(SMALL, confidence=1.0), keep_history=True, rules=["strict", "last"]).values():
+    model, rules = replace(SMALL, confidence=1.0), ["strict", "last"]
+    for i, found in runs(model, keep_history=True, rules=rules, measures=True).items():
         assert found.epochs == 12 == len(found.history["loss"])
+        for report in found.reports:
+            assert report.measures is not None
+            assert sum(report.measures.val.right) == round(report.val * problem().splits["ab"[i]].val.sum())
         assert [report.rule for report in found.reports] == ["latest_best", "strict", "last"]
         assert found.weights == {}
     assert {found.epochs for found in runs(replace(SMALL, rounds=1)).values()} == {6}
@@ -251,6 +255,15 @@ def test_only_nodes_outside_the_split_are_labeled(monkeypatch: pytest.MonkeyPatc
         assert (open_to == (outside & ~known)).all()
         known[chosen] = True
     assert len(trained) == 3
+
+
+def test_labels_that_a_run_gave_itself_are_balanced_by_class() -> None:
+    known = six_nodes()
+    found = Problem(known.graph, known.splits, known.device, torch.float64, balanced=True)
+    targets = found.targets([ALONE], [np.array([0, 0, 0, -1, 2, -1])])
+    assert targets.nodes.tolist() == [[0, 1, 2, 4]]
+    assert targets.classes.tolist() == [[0, 0, 0, 2]]
+    assert targets.weights[0].tolist() == pytest.approx([1 / 6, 1 / 6, 1 / 6, 1 / 2])
 
 
 def test_a_single_round_is_a_gcn() -> None:

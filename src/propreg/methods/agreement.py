@@ -65,7 +65,7 @@ class Agreement(Network):
 
     def between(self, p: Parameters, h: Tensor, ends: Tensor) -> Tensor:
         """The logits of pairs of nodes [R, 2, K], from f(x). [R, K]."""
-        left, right = (ops.rows(h, nodes) for nodes in ends.unbind(1))
+        left, right = (rows(h, nodes) for nodes in ends.unbind(1))
         return ((left - right).square() @ p["v1"]).squeeze(2) + p["b1"]
 
 
@@ -164,6 +164,13 @@ def places(u: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     each = torch.arange(u.shape[1], device=u.device)
     drawn = torch.where(count <= u.shape[1], each % count.clamp(min=1), (u * count).long())
     return drawn, each < count
+
+
+def rows(h: Tensor, nodes: Tensor) -> Tensor:
+    """The rows [R, K, W] of h [R, N, W] at nodes [R, K], which may repeat: a GPU, too, sums gradients in one order."""
+    import torch
+
+    return h[torch.arange(len(h), device=h.device).unsqueeze(1), nodes]
 
 
 def pairs_at(pairs: Tensor, number: Tensor) -> Tensor:

@@ -33,7 +33,7 @@ from propreg.engine.models.gcn_mlp import export_gcn
 from propreg.engine.models.network import Parameters, initial, no_dropout
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result, Sizes
 from propreg.engine.training.objective import Objective, RegularizedLoss
-from propreg.methods.agreement import Agreement, agreements, filled_up, places
+from propreg.methods.agreement import Agreement, agreements, filled_up, places, rows
 from propreg.methods.networks import WithoutBias
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def disagreement(p: Tensor, held: Parameters, weights: tuple[float, float], u: T
     for kind, weight in enumerate(weights):
         number, real = places(u[:, kind], counts[:, kind + 1 : kind + 2])
         i, j = (held["pairs"][:, 2 * kind + end].gather(1, number) for end in (0, 1))
-        apart = (ops.rows(p if kind else labels, i) - ops.rows(p, j)).square().sum(2)
+        apart = (rows(p if kind else labels, i) - rows(p, j)).square().sum(2)
         total = total + weight * (held["agreement"][:, kind].gather(1, number) * apart * real).sum(1)
     return total / torch.clamp(counts, max=u.shape[2]).sum(1).clamp(min=1)
 
