@@ -27,7 +27,7 @@ from propreg.data.formats.safetensors import read_safetensors, write_safetensors
 from propreg.data.graph import Split
 from propreg.engine.spec import Replica, Result
 from propreg.fitting.kept import KeptRuns
-from propreg.running.folder import MODEL, claim, write_page, write_texts
+from propreg.running.folder import MODEL, PREDICTIONS, claim
 from propreg.running.record import read_record
 from propreg.store import locks
 from propreg.store.export import read_export, sidecar, write_export
@@ -136,17 +136,36 @@ def take_on_network(folder: Path) -> bool:
     return propreg("store", "import", folder / "r.jsonl.gz", "--store", folder / "s.sqlite")
 
 
+@dataclass(frozen=True)
+class RunOf:
+    """A run without a training."""
+
+    about: str
+    kept: tuple[Path, ...] = ()
+    finished: bool = True
+
+    @property
+    def record(self) -> dict[str, Any]:
+        return {"format": "propreg run", "version": 1, "about": self.about}
+
+    @property
+    def result(self) -> "RunOf":
+        return self
+
+    def runs(self) -> str:
+        return self.about
+
+    def predictions(self) -> str:
+        return self.about
+
+    def save(self, path: Path) -> None:
+        write_safetensors(path, {"w": np.ones(3)}, {"about": self.about})
+
+
 def write_run(folder: Path, about: str) -> bool:
-    """As ``propreg run`` does."""
-    claimed, whole, placed = claim(folder / "run", replace=True), False, None
-    try:
-        write_texts(claimed.draft, {"format": "propreg run", "version": 1, "about": about}, about)
-        write_safetensors(claimed.draft / MODEL, {"w": np.ones(3)}, {"about": about})
-        write_page(claimed.draft, about, {f"{about}.svg": about})
-        whole = True
-    finally:
-        placed = claimed.publish(whole=whole)
-    return placed == folder / "run"
+    """As ``propreg run`` does, on the nodes of a graph or on molecules."""
+    claimed = claim(folder / "run", replace=True)
+    return claimed.finish(RunOf(about), lambda _: (about, {f"{about}.svg": about}), lambda _: None) == folder / "run"
 
 
 def old_run(folder: Path) -> None:
@@ -167,7 +186,7 @@ def run_of(folder: Path) -> Any:
         texts = {name: (place / name).read_text() for name in files - {"run.json", MODEL}}
         if MODEL in files:
             texts[MODEL] = read_safetensors(place / MODEL)[1]["about"]
-        known = {"run.json", "runs.csv", "index.html", MODEL, f"figures/{about}.svg"}
+        known = {"run.json", "runs.csv", PREDICTIONS, "index.html", MODEL, f"figures/{about}.svg"}
         if not files <= known or not {*texts.values()} <= {about}:
             raise RuntimeError(f"{place.name} holds {texts} of {about}")
         found = (about, len(files)) if place.name == "run" else found

@@ -37,8 +37,8 @@ RINGS = [
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Chains on rings: the number of carbons, and whether it is even."""
     monkeypatch.chdir(tmp_path)
-    rows = [f"{'C' * length}{ring},{length},{length % 2},text" for ring in RINGS for length in range(1, 7)]
-    Path("data.csv").write_text("\n".join(["smiles,length,even,name", *rows, "CCO,,,unlabeled"]) + "\n")
+    lines = [f"{'C' * length}{ring},{length},{length % 2},text" for ring in RINGS for length in range(1, 7)]
+    Path("data.csv").write_text("\n".join(["smiles,length,even,name", *lines, "CCO,,,unlabeled"]) + "\n")
 
 
 def run(*arguments: str) -> Any:
@@ -76,12 +76,70 @@ def test_its_predictions_are_those_of_the_saved_model() -> None:
     assert done.exit_code == 0
     assert "Note: RMSE is the mean over 2 targets." in done.stdout
     assert "Note: 1 molecule without a label: predicted, but not trained on." in done.stdout
-    with open("propreg-run/predictions.csv", newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert (len(rows), rows[-1]["split"], rows[-1]["length"], rows[-1]["line"]) == (61, "", "", "62")
-    assert {row["split"] for row in rows} == {"train", "valid", "test", ""}
+    found = rows("propreg-run/predictions.csv")
+    assert (len(found), found[-1]["split"], found[-1]["length"], found[-1]["line"]) == (61, "", "", "62")
+    assert {row["split"] for row in found} == {"train", "valid", "test", ""}
     model = propreg.load_graph_model("propreg-run/model.safetensors")
     assert (model.kind, model.outputs) == ("regression", 2)
+
+
+def predict(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["predict", *arguments])
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(("target", "column"), [("length", "predicted length"), ("even", "probability even")])
+def test_a_saved_model_predicts_other_molecules(target: str, column: str) -> None:
+    assert run("--target", target, *QUICK).exit_code == 0
+    known = rows("propreg-run/predictions.csv")
+    Path("new.csv").write_text("name,SMILES\n" + "\n".join(f"m{i},{row['smiles']}" for i, row in enumerate(known)))
+    for model in ("propreg-run", "propreg-run/model.safetensors"):
+        done = predict(model, "--molecules", "new.csv", "--smiles-column", "SMILES", "-o", "out.csv")
+        assert (done.exit_code, done.stdout) == (0, "Wrote out.csv: 61 molecules.\n"), done.output
+        for row, expected in zip(rows("out.csv"), known, strict=True):
+            assert list(row) == ["line", "smiles", column]
+            assert (row["line"], row["smiles"]) == (expected["line"], expected["smiles"])
+            assert float(row[column]) == pytest.approx(float(expected[column]), rel=1e-4)
+
+
+def test_a_molecule_that_cannot_be_read_is_named_and_the_others_are_predicted() -> None:
+    assert run("--target", "length", "--target", "even", *QUICK).exit_code == 0
+    Path("new.csv").write_text("smiles\nCCO\nC1CC\nc1ccccc1\n")
+    done = predict("propreg-run", "--molecules", "new.csv")
+    assert done.exit_code == 0
+    assert done.stdout == "Wrote predictions.csv: 3 molecules, 1 of them without predictions.\n"
+    assert done.stderr == ("new.csv: RDKit cannot read the SMILES in line 3, 'C1CC': mend it or leave it out.\n")
+    first, second, third = rows("predictions.csv")
+    assert second == {"line": "3", "smiles": "C1CC", "predicted length": "", "predicted even": ""}
+    Path("new.csv").write_text("smiles\nCCO\nc1ccccc1\n")
+    assert predict("propreg-run", "--molecules", "new.csv", "-o", "two.csv").exit_code == 0
+    alone = rows("two.csv")
+    assert [row["predicted length"] for row in (first, third)] == [row["predicted length"] for row in alone]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["propreg-run"], "give either --graph or --molecules"),
+        (["propreg-run", "--graph", "x", "--molecules", "new.csv"], "give either --graph or --molecules"),
+        (["propreg-run", "--graph", "data.csv"], "is a model of whole graphs: read it with propreg.load_graph_model"),
+        (["propreg-run", "--molecules", "new.csv"], "new.csv: RDKit cannot read the SMILES in line 2, 'C1CC'"),
+        (["propreg-run", "--molecules", "none.csv"], "none.csv: there is no such file"),
+        (["propreg-run", "--molecules", "data.csv", "--smiles-column", "x"], "data.csv: has no column 'x'"),
+        (["data.csv", "--molecules", "data.csv"], "data.csv"),
+    ],
+)
+def test_predictions_that_cannot_be_made_are_one_sentence(arguments: list[str], sentence: str) -> None:
+    assert run("--target", "length", *QUICK).exit_code == 0
+    Path("new.csv").write_text("smiles\nC1CC\n")
+    done = predict(*arguments)
+    assert done.exit_code in (1, 2)
+    assert sentence in " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.output).split())
+    assert not Path("predictions.csv").exists()
 
 
 def test_random_splits_keep_scaffolds_together() -> None:
@@ -131,10 +189,12 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments: list[str], 
 
 
 def test_without_rdkit_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run("--target", "length", *QUICK).exit_code == 0
     monkeypatch.setattr("propreg.molecules.smiles.importlib.util.find_spec", lambda _: None)
-    done = run("--target", "length", *QUICK)
-    assert done.exit_code == 1
-    assert "Reading SMILES needs RDKit: run pip install 'propreg[molecules]'." in done.output
+    for done in (run("--target", "length", *QUICK), predict("propreg-run", "--molecules", "data.csv")):
+        assert done.exit_code == 1
+        assert "Reading SMILES needs RDKit: run pip install 'propreg[molecules]'." in done.output
+    assert not Path("predictions.csv").exists()
 
 
 @pytest.mark.parametrize("option", [["--target", "x"], ["--model", "gin"]])

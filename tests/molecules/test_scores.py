@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from propreg.molecules.scores import accuracy, rmse, roc_auc
+from propreg.molecules.scores import accuracy, rmse, rmse_by_task, roc_auc, roc_auc_by_task
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -50,6 +50,26 @@ def test_rmse_is_scikit_learns() -> None:
             for known in [labeled[:, t]]
         ]
         assert found.item() == pytest.approx(np.mean(each), abs=1e-9)
+
+
+def test_a_task_without_labels_has_no_part_in_the_mean() -> None:
+    scores, _, labeled = awkward()  # the last task has none
+    y = torch.linspace(-2, 3, 240).view(60, 4)
+    by_task, counted = rmse_by_task(scores, y, labeled)
+    assert counted.tolist() == [True, True, True, False]
+    assert by_task.isnan().tolist() == [[False, False, False, True]] * 3
+    torch.testing.assert_close(rmse(scores, y, labeled), rmse(scores[..., :3], y[:, :3], labeled[:, :3]))
+    assert rmse(scores, y, labeled & False).isnan().all()
+
+
+def test_each_task_has_its_own_score() -> None:
+    scores, y, labeled = awkward()
+    by_task, counted = roc_auc_by_task(scores, y, labeled)
+    assert counted.tolist() == [True, True, False, False]
+    for task in (0, 1):
+        known = labeled[:, task]
+        expected = metrics.roc_auc_score(y[known, task], scores[1, known, task])
+        assert by_task[1, task].item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_accuracy_is_scikit_learns() -> None:

@@ -29,12 +29,38 @@ def test_empty_cells_are_missing_labels(file: Path) -> None:
 
 def test_the_split_is_ogbs_of_the_labeled_rows(file: Path) -> None:
     pytest.importorskip("rdkit")
+    rings = ["C1CC1", "C1CCC1", "C1CCCC1", "C1CCCCC1", "c1ccncc1", "c1ccoc1", "C1CCOC1", "C1CCNC1"]
+    file.write_text(TEXT + "".join(f"r,{ring},1,\n" for ring in rings))
     table = read_table(file, targets=["logp"])
-    expected = scaffold_split(["CCO", "c1ccccc1", "C1CC1"])
-    rows = np.array([0, 1, 3])
+    expected = scaffold_split(["CCO", "c1ccccc1", "C1CC1", *rings])
+    rows = np.array([0, 1, *range(3, 12)])
     assert {part: chosen.tolist() for part, chosen in table.scaffold_split().items()} == {
         part: rows[chosen].tolist() for part, chosen in expected.items()
     }
+
+
+def test_too_few_scaffolds_are_named(file: Path) -> None:
+    pytest.importorskip("rdkit")
+    with pytest.raises(DataError, match=r"data\.csv: the scaffold split leaves no molecule for the valid part"):
+        read_table(file, targets=["logp"]).scaffold_split()
+
+
+def test_readable_rows_are_told_from_the_others(file: Path) -> None:
+    pytest.importorskip("rdkit")
+    file.write_text(TEXT.replace("c1ccccc1", "c1ccc").replace("CC(=O)O", ""))
+    table, problems = read_table(file, labeled=False).readable()
+    assert (table.smiles, table.lines, table.y.shape) == (("CCO", "C1CC1"), (2, 5), (2, 0))
+    assert list(problems) == [3, 4]
+    assert "RDKit cannot read the SMILES in line 3, 'c1ccc'" in problems[3]
+    assert "line 4 ('') has no atom" in problems[4]
+    assert table.graphs().names == ("CCO", "C1CC1")
+
+
+def test_targets_of_0_and_1_are_questions(file: Path) -> None:
+    pytest.importorskip("rdkit")
+    assert read_table(file, targets=["active"]).graphs().kind == "binary classification"
+    both = read_table(file, targets=["logp", "active"]).graphs()
+    assert (both.kind, both.tasks, both.split) == ("regression", ("logp", "active"), {})
 
 
 @pytest.mark.parametrize(
@@ -65,4 +91,4 @@ def test_an_unreadable_smiles_is_named_with_its_line(file: Path) -> None:
     pytest.importorskip("rdkit")
     file.write_text(TEXT.replace("C1CC1", "C1CC"))
     with pytest.raises(DataError, match=r"data\.csv: RDKit cannot read the SMILES in line 5, 'C1CC': mend it"):
-        read_table(file, targets=["logp"]).molecules("data", str(file))
+        read_table(file, targets=["logp"]).molecules()

@@ -1,6 +1,8 @@
 """The recipe of a run: commands that the command line takes, code that runs, a table that compiles."""
 
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -9,7 +11,7 @@ from propreg.cli.app import app
 from propreg.report.recipe import call, command, latex, loop, next_steps
 from propreg.report.run_numbers import numbers_of
 from propreg.report.run_record import read_run
-from report.samples import run_record
+from report.samples import graphs_record, run_record
 
 RUN = read_run(run_record())
 
@@ -54,6 +56,50 @@ def test_the_code_runs() -> None:
     exec(on_digits.replace("max_epochs=1000", "max_epochs=2"), names)
     assert list(names["result"].splits) == ["0", "1", "2"]  # type: ignore[attr-defined]
     assert "0.5 * regularizer(z, edge_index)" in loop(RUN)
+
+
+MOLECULES = read_run(graphs_record())
+LIST = read_run(graphs_record(settings={"hidden": 8, "max_epochs": 20}))
+
+
+def test_a_target_with_a_comma_is_one_target() -> None:
+    found = parsed(command(MOLECULES, benchmark=False))
+    assert found["target"] == ["log S, mol/l", "mass"]
+    assert (found["hidden"], found["splits"], found["max_epochs"], found["model"]) == (64, 3, 20, "gin")
+    assert "['log S, mol/l', 'mass']" in call(MOLECULES, benchmark=False)
+    old = read_run(graphs_record(targets=[], settings={"molecules": "a.csv", "smiles_column": "s", "target": "a,b"}))
+    assert parsed(command(old, benchmark=False))["target"] == ["a", "b"]
+
+
+def test_the_code_for_a_table_of_molecules_trains_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rdkit")
+    monkeypatch.chdir(tmp_path)
+    rings = ["C1CC1", "C1CCC1", "c1ccccc1", "c1ccoc1", "C1CCCC1", "C1CCCCC1", "c1ccncc1", "C1CCOC1", "C1CCNC1", "CO"]
+    rows = [f"{'C' * n}{ring},{n},{n % 3}" for ring in rings for n in range(1, 4)]
+    Path("mine.csv").write_text("\n".join(['smiles,"log S, mol/l",mass', *rows]))
+    short = graphs_record()["settings"] | {"max_epochs": 1, "hidden": 4}
+    for splits in (["random-0", "random-1", "random-2"], ["scaffold"]):
+        runs = {name: [mu[: len(splits)] for mu in graphs_record()[name]] for name in ("val", "test", "epochs")}
+        run = read_run(graphs_record(splits=splits, settings=short, **runs))
+        names: dict[str, Any] = {}
+        exec(call(run, benchmark=False), names)
+        result = names["result"]
+        assert (list(result.splits), result.mus, result.test.shape[2]) == (splits, run.mus, run.seeds)
+        assert result.model.architecture.hidden == 4
+
+
+@pytest.mark.parametrize("kind", ["helps", "inconclusive", "does not help"])
+def test_next_steps_of_a_list_of_graphs_are_code(kind: str) -> None:
+    verdict = {"kind": kind, "sentence": "So it is.", "pair": None}
+    run = read_run(graphs_record(settings=LIST.settings, verdict=verdict))
+    assert command(run, benchmark=False) == ""
+    steps = next_steps(run, benchmark=False)
+    assert len(steps) == 2
+    for step in steps:
+        compile(step.command, "step", "exec")
+        assert step.command != call(run, benchmark=False)
+    molecules = next_steps(read_run(graphs_record(verdict=verdict)), benchmark=False)
+    assert all(parsed(step.command) for step in molecules)
 
 
 def test_the_table_is_latex() -> None:

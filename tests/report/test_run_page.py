@@ -1,5 +1,8 @@
 """A run's page: the numbers of the statistics, a verdict in words, and what is missing."""
 
+import html
+import re
+
 import numpy as np
 import pytest
 
@@ -9,7 +12,7 @@ from propreg.report.run_numbers import numbers_of
 from propreg.report.run_record import read_run
 from propreg.statistics import paired, summarize
 from report.reading import read
-from report.samples import models, run_record
+from report.samples import graphs_record, models, run_record
 
 
 def test_numbers_are_those_of_the_statistics() -> None:
@@ -111,6 +114,34 @@ def test_a_run_of_the_plain_model_alone_has_a_page() -> None:
     record = run_record(mus=[0.0], mu=0.0, val=run_record()["val"][:1], test=run_record()["test"][:1])
     record["epochs"] = record["epochs"][:1]
     assert "There is no pair of finished runs" in read(run_page(record)).text
+
+
+def words(page: str) -> str:
+    """The text of a page, cell by cell."""
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+
+
+def test_targets_of_graphs_are_a_table_with_units_and_what_is_predicted() -> None:
+    text = words(run_page(graphs_record()))
+    assert "P-reg helps on these graphs" in text
+    assert "RMSE is in the target's own units" in text
+    assert "log S, mol/l 40 2.1 0.7000 0.6600 +0.0400 +0.0300 to +0.0500 0.031" in text
+    assert "mass 3 0.5 no score: the test part has labels of it in no finished pair of runs" in text
+    assert "2 graphs of split random-1" in text
+    assert "CCO 0.5 → 0.61 ? → 44 c1ccccc1 -2 → 1.25 78 → 80" in text
+    assert "predictions.csv, next to this page, has every molecule" in text
+    assert "The graphs and the training" in text
+    assert "log S" not in read(run_page(run_record())).text
+
+
+def test_answers_of_graphs_are_in_per_cent() -> None:
+    judging = {"score": "ROC-AUC", "where": "on these graphs"}
+    pair = graphs_record()["targets"][0]["pair"]
+    target = {"name": "toxic", "labels": 9, "share": 0.25, "pair": pair}
+    scores = {name: run_record()[name] for name in ("val", "test")}
+    text = words(run_page(graphs_record(judging=judging, targets=[target], **scores)))
+    assert "toxic 9 25.0 % 70.00 66.00 +4.00 +3.00 to +5.00 0.031" in text
+    assert "given → predicted, the probability of a 1" in text
 
 
 def test_mistakes_of_many_classes_are_a_list() -> None:

@@ -11,11 +11,11 @@ import typer
 from propreg import _choices
 from propreg.cli.complete import node_datasets
 from propreg.cli.guard import INTERRUPTED, terminated_like_interrupted
+from propreg.cli.shared import page_of, say
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import tunable
 
 if TYPE_CHECKING:
-    from propreg.running.compare import Comparison
     from propreg.running.folder import Claim
     from propreg.running.plan import Plan, Source
 
@@ -222,10 +222,10 @@ def run(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
-        _say(text.before(plans[0], names))
+        say(text.before(plans[0], names))
     claimed = claim_again(output) if resume else claim(output, replace=replace)
     earlier = len(list(claimed.training.glob("*/*")))
-    _say(text.kept(claimed.folder, earlier, resumed=resume))
+    say(text.kept(claimed.folder, earlier, resumed=resume))
     with terminated_like_interrupted():
         finished, folder = _train_and_write(plans, claimed, output, progress)
     if open_ and folder is not None and (folder / PAGE).exists():
@@ -233,7 +233,7 @@ def run(
 
         webbrowser.open((folder / PAGE).resolve().as_uri())
     if not finished:
-        _say(text.to_resume())
+        say(text.to_resume())
         raise typer.Exit(INTERRUPTED)
 
 
@@ -264,24 +264,16 @@ def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progre
     except BaseException:
         claimed.give_up()
         raise
-    folder, wrote = None, False
-    try:
-        try:
-            _write(claimed.draft, comparison)
-            wrote = True
-        finally:
-            folder = claimed.publish(whole=wrote)
-        if comparison.result.finished:
-            for kept in comparison.kept:
-                claimed.forget(kept)
-    finally:  # a closed pipe must not lose the trained model, nor a full disk the printed result
+
+    def tell(folder: Path | None) -> None:
         if comparison.board is not None:
-            _say(["", *text.leaderboard(comparison.board)])
-        _say(["", *text.table(comparison), "", *text.remarks(comparison)])
+            say(["", *text.leaderboard(comparison.board)])
+        say(["", *text.table(comparison), "", *text.remarks(comparison)])
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
-            _say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
-    return comparison.result.finished, folder
+            say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
+
+    return comparison.result.finished, claimed.finish(comparison, page_of, tell)
 
 
 def _known(option: str, name: str, entries: Iterable[str]) -> str:
@@ -300,20 +292,3 @@ def _only_for_own_graphs(given: dict[str, bool]) -> None:
         raise typer.BadParameter(
             f"{' and '.join(names)} {are} for your own graph: give one with --graph, or leave {out} out."
         )
-
-
-def _write(folder: Path, comparison: "Comparison") -> None:
-    """Numbers and model first: a page that cannot be made must not lose them."""
-    from propreg.running.compare import to_csv
-    from propreg.running.folder import MODEL, write_page, write_texts
-
-    write_texts(folder, comparison.record, to_csv(comparison.result), comparison.result.predictions())
-    comparison.result.save(folder / MODEL)
-    from propreg.report import run_figures, run_page
-
-    write_page(folder, run_page(comparison.record), run_figures(comparison.record))
-
-
-def _say(lines: Iterable[str]) -> None:
-    for line in lines:
-        typer.echo(line)

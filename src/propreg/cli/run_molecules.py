@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from propreg.cli.guard import INTERRUPTED, terminated_like_interrupted
+from propreg.cli.shared import page_of, say
 
 if TYPE_CHECKING:
     from propreg.running.folder import Claim
-    from propreg.running.molecules import MoleculeComparison, MoleculePlan
+    from propreg.running.molecules import MoleculePlan
 
 PASSED_ON = ("preset", "mu", "seeds", "max_epochs", "device", "lr", "dropout", "hidden", "layers")
 """Options of ``propreg run`` that molecules have, too."""
@@ -45,56 +46,32 @@ def run_molecules(context: typer.Context, path: Path, smiles_column: str, target
     plan = plan_molecules(path, smiles_column, targets, **given)
     output, resume = context.params["output"], context.params["resume"]
     with suppress(BrokenPipeError):
-        _say(text.before_molecules(plan))
+        say(text.before_molecules(plan))
     claimed = claim_again(output) if resume else claim(output, replace=context.params["replace"])
-    _say(text.kept(claimed.folder, len(list(claimed.training.glob("*/*"))), resumed=resume))
+    say(text.kept(claimed.folder, len(list(claimed.training.glob("*/*"))), resumed=resume))
     with terminated_like_interrupted():
         finished = _train_and_write(plan, claimed, output, context.params["progress"])
     if not finished:
-        _say(text.to_resume())
+        say(text.to_resume())
         raise typer.Exit(INTERRUPTED)
 
 
 def _train_and_write(plan: "MoleculePlan", claimed: "Claim", output: Path, progress: bool) -> bool:
     """Write the folder and print the result; returns whether all trainings are finished."""
     from propreg.running import text
-    from propreg.running.molecules import FOLDER, compare_molecules
+    from propreg.running.molecules import compare_molecules
 
     try:
         comparison = compare_molecules(plan, progress="lines" if progress else False, resume=claimed.training)
     except BaseException:
         claimed.give_up()
         raise
-    folder, wrote = None, False
-    try:
-        try:
-            _write(claimed.draft, comparison)
-            wrote = True
-        finally:
-            folder = claimed.publish(whole=wrote)
-        if comparison.result.finished:
-            claimed.forget(claimed.training / FOLDER)
-    finally:  # a closed pipe must not lose the trained model, nor a full disk the printed result
-        _say(["", *text.table(comparison), "", *text.remarks(comparison)])
+
+    def tell(folder: Path | None) -> None:
+        say(["", *text.table(comparison), "", *text.remarks(comparison)])
         if folder is not None:
             left_alone = f"{output} already exists and was left alone. " if folder != output else ""
-            _say(["", *text.written(folder, left_alone, "molecule", "load_graph_model")])
+            say(["", *text.written(folder, left_alone, "molecule", "load_graph_model")])
+
+    claimed.finish(comparison, page_of, tell)
     return comparison.result.finished
-
-
-def _write(folder: Path, comparison: "MoleculeComparison") -> None:
-    """Numbers and model first: a page that cannot be made must not lose them."""
-    from propreg.running.folder import MODEL, write_page, write_texts
-    from propreg.running.molecules import predictions_csv, runs_csv
-
-    plan, result = comparison.plan, comparison.result
-    write_texts(folder, comparison.record, runs_csv(result), predictions_csv(plan, result))
-    result.save(folder / MODEL)
-    from propreg.report import run_figures, run_page
-
-    write_page(folder, run_page(comparison.record), run_figures(comparison.record))
-
-
-def _say(lines: Any) -> None:
-    for line in lines:
-        typer.echo(line)

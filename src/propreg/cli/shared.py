@@ -1,11 +1,11 @@
 """What the commands of the study share: options, errors in one sentence, and the selected part of experiments."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,6 +45,19 @@ def one_sentence() -> Iterator[None]:
     except (StudyError, DataError, DeviceError, MissingPackageError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2 if isinstance(error, UsageError | DeviceNameError) else 1) from error
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines."""
+    for line in lines:
+        typer.echo(line)
+
+
+def page_of(record: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+    """The page of a run, and its figures."""
+    from propreg.report import run_figures, run_page
+
+    return run_page(record), run_figures(record)
 
 
 def print_json(value: object) -> None:

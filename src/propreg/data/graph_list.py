@@ -31,6 +31,8 @@ class GraphList:
         coded: Whether features are OGB's integer codes of atoms and bonds.
         kind: What is learned, one of :data:`KINDS`.
         split: "train", "valid" and "test" → graph numbers; empty if no split is chosen.
+        names: What each graph is called, of molecules their SMILES; empty where they have numbers only.
+        tasks: What each target is called; empty where they have no names.
 
     Example:
         >>> point = GraphList(
@@ -50,6 +52,8 @@ class GraphList:
     coded: bool = False
     kind: str = "regression"
     split: Parts = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.num_nodes)
@@ -81,6 +85,18 @@ class GraphList:
         return replace(self, x=x, edge_attr=edge_attr)
 
 
+def task_titles(tasks: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The targets' names; without any, where they stand in ``y``.
+
+    Example:
+        >>> task_titles(("toxic",), 1), task_titles((), 1), task_titles((), 2)
+        (('toxic',), ('y',), ('y[0]', 'y[1]'))
+    """
+    if len(tasks) == count:
+        return tasks
+    return ("y",) if count == 1 else tuple(f"y[{i}]" for i in range(count))
+
+
 def of_molecules(data: Molecules) -> GraphList:
     """A molecule dataset as a list of graphs, each bond followed by its reverse."""
     ends = data.bonds.astype(np.int64)
@@ -93,4 +109,6 @@ def of_molecules(data: Molecules) -> GraphList:
         data.y,
         coded=True,
         split=data.split,
+        names=data.smiles,
+        tasks=data.task_names,
     )

@@ -1,13 +1,19 @@
 """What a fit answers, of nodes or of whole graphs: the score of each strength, beside that of the plain model."""
 
 import math
+import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.fitting.selection import matched
 from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge, points, signed
+from propreg.jsonio import atomic_write
 from propreg.statistics import Difference, Runs, Summary, paired, summarize
+
+if TYPE_CHECKING:
+    import matplotlib.figure
 
 
 class Comparison:
@@ -95,6 +101,34 @@ class Comparison:
                 *self._failed(),
             ]
         )
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write the page that ``propreg run`` writes: one HTML file, with the leaderboard of several models.
+
+        Args:
+            path: The file to make or replace, like ``page.html``.
+
+        Raises:
+            ImportError: If Jinja2 is not installed.
+        """
+        from propreg.report.of_fit import page_of
+
+        page = page_of(self)
+        with atomic_write(path) as file:
+            file.write(page.encode())
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> "matplotlib.figure.Figure":
+        """The score against the strength μ, as a Matplotlib figure, which notebooks show.
+
+        Args:
+            path: A file to write it to as well, ``.svg``, ``.png`` or ``.pdf``.
+
+        Raises:
+            ImportError: If Matplotlib is not installed.
+        """
+        from propreg.report.of_fit import picture_of
+
+        return picture_of(self, path)
 
     def _interrupted(self) -> list[str]:
         """How far an interrupted fit got."""

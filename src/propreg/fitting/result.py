@@ -24,11 +24,9 @@ from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.splits import judgeable
 from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
-from propreg.jsonio import atomic_write
 from propreg.statistics import Runs
 
 if TYPE_CHECKING:
-    import matplotlib.figure
     import pandas
     from torch_geometric.data import Data
 
@@ -250,34 +248,6 @@ class FitResult(Comparison):
             place = self._place(mu), names.index(split), seed
             scores = float(self.val[place]), float(self.test[place])
             yield model, self.method, mu, split, seed, *scores, run.epoch, run.epochs, run.failed
-
-    def report(self, path: str | os.PathLike[str]) -> None:
-        """Write the page that ``propreg run`` writes: one HTML file, with the leaderboard of several models.
-
-        Args:
-            path: The file to make or replace, like ``page.html``.
-
-        Raises:
-            ImportError: If Jinja2 is not installed.
-        """
-        from propreg.report.of_fit import page_of
-
-        page = page_of(self)
-        with atomic_write(path) as file:
-            file.write(page.encode())
-
-    def plot(self, path: str | os.PathLike[str] | None = None) -> "matplotlib.figure.Figure":
-        """The score against the strength μ, as a Matplotlib figure, which notebooks show.
-
-        Args:
-            path: A file to write it to as well, ``.svg``, ``.png`` or ``.pdf``.
-
-        Raises:
-            ImportError: If Matplotlib is not installed.
-        """
-        from propreg.report.of_fit import picture_of
-
-        return picture_of(self, path)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one safetensors file: its weights, and in the metadata how to build it again.

@@ -4,8 +4,22 @@ import torch
 from torch import Tensor
 
 
-def roc_auc(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
-    """The mean over tasks of the area under the ROC curve. [R], NaN where no task has both classes.
+def mean_over_tasks(by_task: Tensor, counted: Tensor) -> Tensor:
+    """The mean score of each replica over the tasks that count. [R], NaN where none does.
+
+    Args:
+        by_task: Scores, [R, tasks].
+        counted: Whether a task has a score: of yes/no questions if both answers are there, else any label. [tasks].
+    """
+    total = torch.zeros(len(by_task), dtype=torch.float64, device=by_task.device)
+    chosen = counted.nonzero().flatten().tolist()
+    for task in chosen:  # one after the other, as OGB sums them
+        total += by_task[:, task]
+    return total / len(chosen) if chosen else total + torch.nan
+
+
+def roc_auc_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor, Tensor]:
+    """The area under the ROC curve of each task [R, tasks], and which tasks count, [tasks].
 
     A task counts if it has both classes among its labeled molecules; ties count half.
 
@@ -14,16 +28,21 @@ def roc_auc(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
         y: 0 or 1, [molecules, tasks].
         labeled: True where there is a label, [molecules, tasks].
     """
-    total, tasks = torch.zeros(len(scores), dtype=torch.float64, device=scores.device), 0
+    found = torch.full((len(scores), y.shape[1]), torch.nan, dtype=torch.float64, device=scores.device)
+    counted = torch.zeros(y.shape[1], dtype=torch.bool, device=scores.device)
     for task in range(y.shape[1]):
         known = labeled[:, task].nonzero().squeeze(1)
         positive = y[known, task] > 0
         pairs = int(positive.sum()) * int((~positive).sum())
-        if pairs == 0:
-            continue
-        total += _above(scores[:, known, task], positive) / pairs
-        tasks += 1
-    return total / tasks if tasks else total + torch.nan
+        if pairs:
+            found[:, task] = _above(scores[:, known, task], positive) / pairs
+            counted[task] = True
+    return found, counted
+
+
+def roc_auc(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
+    """The mean over tasks of the area under the ROC curve, see :func:`roc_auc_by_task`. [R]."""
+    return mean_over_tasks(*roc_auc_by_task(scores, y, labeled))
 
 
 def _above(scores: Tensor, positive: Tensor) -> Tensor:
@@ -37,11 +56,16 @@ def _above(scores: Tensor, positive: Tensor) -> Tensor:
     return torch.where(scores.isnan().any(1), torch.nan, area)
 
 
-def rmse(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
-    """The mean over tasks of the root mean squared error. [R]."""
-    count = labeled.sum(0).clamp(min=1)
+def rmse_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor, Tensor]:
+    """The root mean squared error of each task [R, tasks], NaN without a label, and which tasks count, [tasks]."""
+    count = labeled.sum(0)
     squared = ((scores.double() - y.double()).square() * labeled).sum(1) / count
-    return squared.sqrt().mean(1)
+    return squared.sqrt(), count > 0
+
+
+def rmse(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
+    """The mean over tasks with a label of the root mean squared error. [R]."""
+    return mean_over_tasks(*rmse_by_task(scores, y, labeled))
 
 
 def accuracy(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:

@@ -60,15 +60,13 @@ def read_smiles(
     atoms, bonds, kinds, num_nodes, num_bonds = [], [], [], [], []
     for row, text in enumerate(smiles):
         place = f"line {lines[row]}" if lines else f"row {row + 1}"
-        molecule = _molecule(text, place, where)
+        molecule = read_molecule(text, place, where)
         atoms += [[_place(atom, *known) for known in _ATOM_LISTS] for atom in molecule.GetAtoms()]
         found = list(molecule.GetBonds())
         bonds += [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in found]
         kinds += [[_place(bond, *known) for known in _BOND_LISTS] for bond in found]
         num_nodes.append(molecule.GetNumAtoms())
         num_bonds.append(len(found))
-        if not num_nodes[-1]:
-            raise DataError(f"{where}: {place} ({text[:60]!r}) has no atom: leave it out.")
     return Molecules(
         name,
         tuple(smiles),
@@ -117,16 +115,23 @@ def scaffolds(smiles: Sequence[str]) -> list[str]:
     """
     _need_rdkit()
     scaffold_of = importlib.import_module("rdkit.Chem.Scaffolds.MurckoScaffold").MurckoScaffoldSmiles
-    molecules = (_molecule(text, f"row {row + 1}", "smiles") for row, text in enumerate(smiles))
+    molecules = (read_molecule(text, f"row {row + 1}", "smiles") for row, text in enumerate(smiles))
     return [scaffold_of(mol=molecule, includeChirality=True) for molecule in molecules]
 
 
-def _molecule(text: str, place: str, where: str) -> Any:
+def read_molecule(text: str, place: str, where: str) -> Any:
+    """RDKit's molecule of a SMILES.
+
+    Raises:
+        DataError: If RDKit cannot read it, or it has no atom; the message names its place.
+    """
     _need_rdkit()
     importlib.import_module("rdkit.RDLogger").DisableLog("rdApp.*")
     molecule = importlib.import_module("rdkit.Chem").MolFromSmiles(text)
     if molecule is None:
         raise DataError(f"{where}: RDKit cannot read the SMILES in {place}, {text[:60]!r}: mend it or leave it out.")
+    if not molecule.GetNumAtoms():
+        raise DataError(f"{where}: {place} ({text[:60]!r}) has no atom: leave it out.")
     return molecule
 
 

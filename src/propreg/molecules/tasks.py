@@ -12,7 +12,7 @@ from propreg.data.digests import join_digests
 from propreg.data.graph_list import GraphList
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.packing import Batch, Packed
-from propreg.molecules.scores import accuracy, rmse, roc_auc
+from propreg.molecules.scores import accuracy, mean_over_tasks, rmse_by_task, roc_auc_by_task
 
 METRICS = {"binary classification": "rocauc", "regression": "rmse", "classification": "accuracy"}
 """The score of each kind of task: yes/no questions, numbers, or one of several classes."""
@@ -75,10 +75,15 @@ class MoleculeTask:
 
     def score(self, out: Tensor, part: str) -> Tensor:
         """The score of outputs [R, graphs, outputs] on a part of the split. [R]."""
+        return mean_over_tasks(*self.score_by_task(out, part))
+
+    def score_by_task(self, out: Tensor, part: str) -> tuple[Tensor, Tensor]:
+        """The score of each task [R, tasks], and which tasks count, [tasks]."""
         chosen = torch.from_numpy(self.data.split[part]).to(self.device)
         y, labeled = self.packed.y[chosen], self.packed.labeled[chosen] > 0
-        scored = {"rocauc": roc_auc, "rmse": rmse, "accuracy": accuracy}[self.metric]
-        return scored(self.numbers(out), y, labeled)
+        if self.metric == "accuracy":
+            return accuracy(out, y, labeled).unsqueeze(1), labeled.any(0)
+        return (roc_auc_by_task if self.metric == "rocauc" else rmse_by_task)(self.numbers(out), y, labeled)
 
     def _units(self) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of each target over the training graphs; 0 and 1 where there is none."""

@@ -58,13 +58,18 @@ class MoleculeRun:
 
 @dataclass(frozen=True)
 class MoleculeResult:
-    """The scores after each epoch; the reported epoch is the first with the best validation score."""
+    """The scores after each epoch; the reported epoch is the first with the best validation score.
+
+    ``by_task`` are the test scores of each task at the reported epoch, where its weights were kept; NaN for a task that
+    has none.
+    """
 
     run: MoleculeRun
     val: NDArray[np.float64]
     test: NDArray[np.float64]
     maximize: bool
     weights: dict[str, Tensor] = field(default_factory=dict, compare=False)
+    by_task: NDArray[np.float64] | None = field(default=None, compare=False)
 
     @property
     def epoch(self) -> int:
@@ -193,11 +198,20 @@ class Training:
     def results(self, keep_weights: bool = False) -> Iterator[tuple[int, MoleculeResult]]:
         """The results, in the order of training; if wanted, with the weights of the reported epoch, or of the last."""
         scores = torch.stack(self.scores).cpu().numpy()
+        tasks = self._best_by_task() if self.best else None
         for row, place in enumerate(self.order):
             kept = (self.best or self._weights()) if keep_weights else {}
             weights = {name: t[row].detach().cpu() for name, t in kept.items()}
             val, test = scores[:, 0, row], scores[:, 1, row]
-            yield place, MoleculeResult(self.runs[place], val, test, self.task.maximize, weights)
+            mine = None if tasks is None else tasks[row]
+            yield place, MoleculeResult(self.runs[place], val, test, self.task.maximize, weights, mine)
+
+    def _best_by_task(self) -> NDArray[np.float64]:
+        """The test scores of each task with the weights of the reported epoch, [R, tasks]."""
+        with _tensor_cores():
+            out = outputs_of(self.network, self.best, self.best, self._evaluated["test"])
+        found: NDArray[np.float64] = self.task.score_by_task(out, "test")[0].double().cpu().numpy()
+        return found
 
     def state(self) -> dict[str, Tensor]:
         """All that the next epoch depends on, and the scores so far."""

@@ -57,7 +57,8 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"clip": clip, "decimals": number, "strength": strength, "thousands": lambda value: f"{value:,}"}
+    found.filters |= {"clip": clip, "decimals": number, "strength": strength}
+    found.filters |= {"thousands": lambda value: f"{value:,}", "digits": lambda value: f"{value:.4g}"}
     return found
 
 

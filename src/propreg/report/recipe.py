@@ -15,6 +15,7 @@ from propreg.study.tables.pivot import tex
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
 """Of ``propreg run``."""
 CHOICES = ("scale", "metric", "test", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
+GRAPH_CHOICES = ("hidden", "layers", "virtual_node", "dropout", "lr", "batch_size", "max_epochs")
 _OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
 OWN = "my/folder"
 """What stands for a graph that is no benchmark: the record has its name and not its path."""
@@ -49,23 +50,30 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
     if molecules:
         options |= {"--method": "", "--splits": options["--splits"] if run.splits[0] != "scaffold" else ""}
     parts = [part for name, value in options.items() if value for part in (name, value)]
-    parts += [part for name in run.settings.get("target", "").split(",") if name for part in ("--target", name)]
+    parts += [part for name in targets_of(run) for part in ("--target", name)]
     return shlex.join(["propreg", "run", *parts])
 
 
 def _in_terminal(run: RunRecord) -> bool:
-    """Whether the model, the regularizer and the metric have names, and the graph has classes."""
+    """Whether the model, the regularizer and the metric have names, and the graph has classes; or a table was read."""
+    if run.graph["graphs"] is not None:
+        return "molecules" in run.settings
     known = known_model(run.model) is not None and run.method in REGULARIZERS
     named = run.settings.get("metric", METRICS[0]) in METRICS
-    return "molecules" in run.settings or (
-        known and named and not {"task", "optimizer", "class_weight"} & run.settings.keys()
-    )
+    return known and named and not {"task", "optimizer", "class_weight"} & run.settings.keys()
+
+
+def targets_of(run: RunRecord) -> list[str]:
+    """The columns that a run on a table learned; records of older versions list them in one text."""
+    if "molecules" not in run.settings:
+        return []
+    return [each.name for each in run.targets] or [name for name in run.settings["target"].split(",") if name]
 
 
 def call(run: RunRecord, benchmark: bool) -> str:
-    """The same in Python; not of molecules in a table, which Python reads with fit_graphs and code of one's own."""
-    if "molecules" in run.settings:
-        return ""
+    """The same in Python."""
+    if run.graph["graphs"] is not None:
+        return _graphs_call(run, {})
     load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({OWN!r})"
     settings = {
         name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
@@ -91,6 +99,36 @@ def call(run: RunRecord, benchmark: bool) -> str:
     return f"{first}\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
 
 
+def _graphs_call(run: RunRecord, changes: dict[str, str]) -> str:
+    """The call of ``fit_graphs``, on the table of molecules or on a list that the reader has."""
+    table, known = "molecules" in run.settings, run.settings
+    number = str(len(run.splits))
+    splits = {
+        "random": {"splits": number} | ({"groups": "table.scaffolds()"} if table else {}),
+        "scaffold": {"splits": '{"scaffold": table.scaffold_split()}'},
+        "own": {},
+    }.get(run.splits[0].partition("-")[0], {"splits": "splits"})
+    arguments = {
+        "model": repr(run.model.removeprefix("mol-")),
+        "mu": f"[{', '.join(f'{mu:g}' for mu in run.mus[1:])}]",
+        "preset": repr(run.preset),
+        **splits,
+        "seeds": str(run.seeds),
+        **{name: known[name] for name in GRAPH_CHOICES if name in known},
+    } | changes
+    lines = ["import propreg"]
+    if table:
+        names = ", ".join(map(repr, targets_of(run)))
+        lines += ["from propreg.molecules.table import read_table", ""]
+        lines += [f"table = read_table({known['molecules']!r}, {known['smiles_column']!r}, [{names}])"]
+    else:
+        lines += ["", "graphs = ...  # your list of PyG Data"]
+        lines += ["splits = ...  # the train, val and test graphs of each split"] * ("splits" in splits.values())
+    lines += ["result = propreg.fit_graphs(", f"    {'table.graphs()' if table else 'graphs'},"]
+    lines += [f"    {name}={value}," for name, value in arguments.items()]
+    return "\n".join([*lines, ")", "print(result.summary())"])
+
+
 def loop(run: RunRecord) -> str:
     """The line for a loop of one's own, with the chosen strength."""
     made = "propreg.PReg()" if run.preset == "paper" else f"propreg.PReg.preset({run.preset!r})"
@@ -109,37 +147,41 @@ def latex(run: RunRecord, found: Numbers) -> str:
 
 
 def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
-    """What a reader of this verdict would do in a terminal."""
-    steps: list[Step] = []
-    if not _in_terminal(run):
+    """What a reader of this verdict would do."""
+    steps, table = list[Step](), "molecules" in run.settings
+    graphs = run.graph["graphs"] is not None
+    if not graphs and not _in_terminal(run):
         return steps
+
+    def again(why: str, option: str, value: str) -> None:
+        """The run with another value of an option: a command, or a call where there is none."""
+        if graphs and not table:
+            quoted = {"mu": f"[{value}]", "seeds": value, "splits": value}.get(option, repr(value))
+            steps.append(Step(why, _graphs_call(run, {option: quoted})))
+        else:
+            steps.append(Step(why, command(run, benchmark, **{f"--{option}": value})))
+
     if run.verdict.kind == "helps":
         around = sorted({round(run.mu * factor, 6) for factor in (0.6, 0.8, 1.0, 1.25, 1.6)})
-        finer = ",".join(f"{mu:g}" for mu in around)
-        steps.append(Step("Look closer around the picked strength.", command(run, benchmark, **{"--mu": finer})))
-        if "molecules" not in run.settings:
-            steps.append(
-                Step(
-                    "Predict the nodes of another graph.",
-                    "propreg predict propreg-run/model.safetensors --graph other/folder",
-                )
-            )
+        again("Look closer around the picked strength.", "mu", ",".join(f"{mu:g}" for mu in around))
+        if table:
+            steps.append(Step("Predict other molecules.", f"{_PREDICT} --molecules other.csv"))
+        elif not graphs:
+            steps.append(Step("Predict the nodes of another graph.", f"{_PREDICT} --graph other/folder"))
     elif run.verdict.kind == "inconclusive":
-        more = {"--splits": str(2 * len(run.splits))} if len(run.splits) > 1 else {"--seeds": str(2 * run.seeds)}
-        steps.append(Step("Train twice as often: the interval becomes narrower.", command(run, benchmark, **more)))
+        drawn = len(run.splits) > 1 and (not graphs or run.splits[0].startswith("random-"))
+        more = ("splits", 2 * len(run.splits)) if drawn else ("seeds", 2 * run.seeds)
+        again("Train twice as often: the interval becomes narrower.", more[0], str(more[1]))
+    elif graphs:
+        again("Try the other model.", "model", _OTHER[run.model])
     else:
-        steps.append(
-            Step(
-                "See whether the edges help at all: train an MLP, which never sees them.",
-                command(run, benchmark, **{"--model": "mlp"}),
-            )
-            if "molecules" not in run.settings
-            else Step("Try the other model.", command(run, benchmark, **{"--model": _OTHER[run.model]}))
-        )
+        again("See whether the edges help at all: train an MLP, which never sees them.", "model", "mlp")
     if run.preset in ("paper", "reference") and run.method == "preg":
-        other = "reference" if run.preset == "paper" else "paper"
-        steps.append(Step("Try the other form of P-reg.", command(run, benchmark, **{"--preset": other})))
+        again("Try the other form of P-reg.", "preset", "reference" if run.preset == "paper" else "paper")
     return steps
+
+
+_PREDICT = "propreg predict propreg-run/model.safetensors"
 
 
 def _mean(found: Summary | None) -> str:

@@ -56,7 +56,7 @@ def run_page(record: Mapping[str, Any]) -> str:
     run = read_run(record)
     found = numbers_of(run)
     pictures = run_pictures(run, found)
-    listed, benchmark = run.test.size <= LISTED, run.dataset in NODE_SETS
+    listed, benchmark, graphs = run.test.size <= LISTED, run.dataset in NODE_SETS, run.graph["graphs"] is not None
     return render(
         "run.html",
         SCRIPTS,
@@ -70,10 +70,14 @@ def run_page(record: Mapping[str, Any]) -> str:
             "explained": explained(run, found),
             "remarks": run.notes[1:],  # the first is the verdict, which the heading has
             "listed": listed,
-            "neighbors": _neighbors(run) if run.graph["graphs"] is None else "",
+            "graphs": graphs,
+            "table": "molecules" in run.settings,
+            "targets_note": _targets_note(run),
+            "spread": _SPREADS.get(run.judging.score, ""),
+            "neighbors": "" if graphs else _neighbors(run),
             "places": 2 if run.judging.fraction else 4,
             "unit": "%" if run.judging.fraction else "",
-            "curves": "accuracy" if run.graph["graphs"] is None else run.judging.score,
+            "curves": "accuracy",
             "form": FORMS.get(run.preset, run.preset),
             "pictures": pictures,
             "shares": _shares(run) if run.confusion and len(run.classes) <= CLASSES else None,
@@ -84,9 +88,7 @@ def run_page(record: Mapping[str, Any]) -> str:
             "recipe": {
                 "In a terminal": command(run, benchmark),
                 "In Python": call(run, benchmark),
-                "In a loop of your own": loop(run)
-                if run.mu and run.method == "preg" and run.graph["graphs"] is None
-                else "",
+                "In a loop of your own": loop(run) if run.mu and run.method == "preg" and not graphs else "",
                 "As a table (LaTeX, booktabs)": latex(run, found),
             },
             "steps": next_steps(run, benchmark),
@@ -108,6 +110,23 @@ def run_page(record: Mapping[str, Any]) -> str:
             ),
         },
     )
+
+
+_SPREADS = {"ROC-AUC": "share of 1", "RMSE": "spread"}
+
+
+def _targets_note(run: RunRecord) -> str:
+    """What the numbers of a target are, and how to read many of them."""
+    count = len(run.targets)
+    said = {
+        "RMSE": "RMSE is in the target's own units, and lower is better; the spread is the standard deviation of the "
+        "target, about the RMSE of a model that always predicts the mean.",
+        "ROC-AUC": "ROC-AUC is 50 for random answers and 100 for a perfect ranking.",
+    }.get(run.judging.score, "Of graphs with one class each, this is the comparison above.")
+    said += " A positive gain is better."
+    if count > 4:
+        said += f" With {count} targets, chance alone gives about {0.05 * count:.1f} p-values below 0.05."
+    return said
 
 
 def _neighbors(run: RunRecord) -> str:

@@ -134,7 +134,12 @@ def _against_mu(record: RunRecord) -> Figure:
     judging = record.judging
     band = f"the band is the 95 % interval of {judging.what}"
     about = f"Mean {judging.score} of all runs at each strength μ, {where}; {band}."
-    return _figure("accuracy-against-mu", _title(record, "Accuracy against μ"), about, (panel,))
+    return _figure(
+        "accuracy-against-mu",
+        _title(record, f"{judging.score[0].upper()}{judging.score[1:]} against μ"),
+        about,
+        (panel,),
+    )
 
 
 def _differences(record: RunRecord, found: Numbers) -> Figure:

@@ -55,6 +55,28 @@ class ModelRow:
 
 
 @dataclass(frozen=True)
+class Target:
+    """One target of whole graphs: how many have a label, the share of 1 or the spread of numbers, plain and chosen."""
+
+    name: str
+    labels: int
+    share: float | None
+    spread: float | None
+    pair: Pair | None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Test graphs of one split with their targets, given and predicted, as text."""
+
+    split: str
+    graph: tuple[str, ...]
+    targets: tuple[str, ...]
+    given: tuple[tuple[str, ...], ...]
+    predicted: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """A run as the page needs it: fractions in per cent, arrays [strengths, splits, seeds] with NaN for None.
 
@@ -88,6 +110,8 @@ class RunRecord:
     versions: dict[str, str]
     judging: Judging = JUDGING
     models: tuple[ModelRow, ...] = ()
+    targets: tuple[Target, ...] = ()
+    preview: Preview | None = None
 
 
 def read_run(record: Mapping[str, Any]) -> RunRecord:
@@ -137,6 +161,10 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         versions=texts_of("versions", record.get("versions") or {}),
         judging=judging,
         models=_models(record.get("models") or [], scale),
+        targets=tuple(
+            _target(each, mus, scale) for each in list_of({"targets": [], **record}, "targets", MOST["classes"])
+        ),
+        preview=_preview(record.get("preview")),
     )
     stored = record.get("verdict")
     return replace(run, verdict=judge(run, scale=1.0) if stored is None else _verdict(stored, mus, scale))
@@ -160,13 +188,15 @@ def _verdict(value: Any, mus: tuple[float, ...], scale: float) -> Verdict:
         raise wrong("verdict", f"have a kind: {', '.join(get_args(Kind))}")
     kind, found = value["kind"], value.get("pair")
     sentence = text_of("verdict", value.get("sentence"), NOTE)
-    if found is None:
-        return Verdict(kind, sentence, None)
+    return Verdict(kind, sentence, None if found is None else _pair(found, mus, scale))
+
+
+def _pair(found: Any, mus: tuple[float, ...], scale: float) -> Pair:
     if not isinstance(found, Mapping) or found.get("mu") not in mus:
         raise wrong("verdict", "compare one of the mus")
     parts = {"plain": Summary, "other": Summary, "difference": Difference}
     made = {name: _scaled(found.get(name), part, scale) for name, part in parts.items()}
-    return Verdict(kind, sentence, Pair(found["mu"], **made, units=int(number_of("verdict", found.get("units"), 1.0))))
+    return Pair(found["mu"], **made, units=int(number_of("verdict", found.get("units"), 1.0)))
 
 
 def _scaled(value: Any, part: type, scale: float) -> Any:
@@ -246,6 +276,35 @@ def _map(value: Any, classes: int) -> NodeMap | None:
     if len({len(part) for part in parts.values()}) > 1:
         raise wrong("map", "have as many places as nodes")
     return NodeMap(text_of("map.split", field_of(value, "split")), **parts)
+
+
+def _target(value: Any, mus: tuple[float, ...], scale: float) -> Target:
+    if not isinstance(value, Mapping):
+        raise wrong("targets", "hold objects")
+    known = {name: value.get(name) for name in ("share", "spread", "pair")}
+    share, spread = (None if known[n] is None else number_of("targets", known[n], 0.0) for n in ("share", "spread"))
+    pair = None if known["pair"] is None else _pair(known["pair"], mus, scale)
+    labels = int(number_of("targets", value.get("labels"), 0.0))
+    return Target(text_of("targets", value.get("name")), labels, share, spread, pair)
+
+
+def _preview(value: Any) -> Preview | None:
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        raise wrong("preview", "be an object, or null")
+    graphs, targets = (
+        tuple(text_of("preview", each) for each in list_of(value, name, MOST["runs"])) for name in ("graph", "targets")
+    )
+    given, predicted = (_rows(value, name, len(graphs), len(targets)) for name in ("given", "predicted"))
+    return Preview(text_of("preview", value.get("split")), graphs, targets, given, predicted)
+
+
+def _rows(value: Mapping[str, Any], name: str, rows: int, columns: int) -> tuple[tuple[str, ...], ...]:
+    found = list_of(value, name, MOST["runs"])
+    if len(found) != rows or any(not isinstance(row, list | tuple) or len(row) != columns for row in found):
+        raise wrong("preview", "have a value for each graph and target")
+    return tuple(tuple(text_of("preview", each) if each else "" for each in row) for row in found)
 
 
 def _histories(value: Any) -> dict[str, tuple[History, ...]]:

@@ -46,6 +46,14 @@ class Comparison:
         results = [self.result] if self.board is None else self.board.results.values()
         return tuple(result.kept for result in results if result.kept is not None)
 
+    def runs(self) -> str:
+        """One line per training."""
+        return to_csv(self.result)
+
+    def predictions(self) -> str:
+        """One line per node."""
+        return self.result.predictions()
+
 
 def compare_models(
     plans: Sequence[Plan], *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None

@@ -13,11 +13,11 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from propreg.data.errors import DataError
 from propreg.jsonio import atomic_write
@@ -31,6 +31,27 @@ FILES = (RECORD, PAGE, "runs.csv", PREDICTIONS, MODEL, "model.npz")  # runs of o
 FIGURES = "figures"
 _INSIDE = ".propreg"
 _LIST = ".files"
+
+
+class Saved(Protocol):
+    """A trained result."""
+
+    @property
+    def finished(self) -> bool: ...
+    def save(self, path: Path, /) -> None: ...
+
+
+class Written(Protocol):
+    """What the files of a run are made of: the comparison on a graph's nodes, or on molecules."""
+
+    @property
+    def record(self) -> Mapping[str, Any]: ...
+    @property
+    def result(self) -> Saved: ...
+    @property
+    def kept(self) -> tuple[Path, ...]: ...
+    def runs(self) -> str: ...
+    def predictions(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -47,6 +68,39 @@ class Claim:
     _real: Path
     _file: Path
     _handle: int
+
+    def finish(
+        self,
+        run: Written,
+        page: Callable[[Mapping[str, Any]], tuple[str, Mapping[str, str]]],
+        tell: Callable[[Path | None], None],
+    ) -> Path | None:
+        """Write a run, put it in its place, and end the claim.
+
+        Args:
+            run: The comparison.
+            page: Makes the page and its figures of the record. Numbers and model are written first: a page that cannot
+                be made must not lose them.
+            tell: Called with the folder, or None, even if writing failed: a closed pipe must not lose the trained
+                model, nor a full disk the printed result.
+
+        Returns:
+            As :meth:`publish`. Of a run that is finished the kept trainings are removed.
+        """
+        folder, whole = None, False
+        try:
+            try:
+                write_texts(self.draft, run.record, run.runs(), run.predictions())
+                run.result.save(self.draft / MODEL)
+                write_page(self.draft, *page(run.record))
+                whole = True
+            finally:
+                folder = self.publish(whole=whole)
+            for kept in run.kept if run.result.finished else ():
+                self.forget(kept)
+        finally:
+            tell(folder)
+        return folder
 
     def publish(self, *, whole: bool = True) -> Path | None:
         """Put the draft in its place, and end the claim.
@@ -81,10 +135,9 @@ class Claim:
         """The folder that keeps finished trainings."""
         return self._file.with_suffix(".training")
 
-    def forget(self, kept: Path | None) -> None:
+    def forget(self, kept: Path) -> None:
         """Remove the trainings of a run that is whole; those of other settings stay."""
-        if kept is not None:
-            shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(kept, ignore_errors=True)
         with suppress(OSError):  # others are there, or none ever was
             self.training.rmdir()
 

@@ -13,6 +13,8 @@ from fitting.graphs.lists import listed
 from molecules.made_up import molecules
 from propreg.data.errors import DataError
 from propreg.data.graph_list import of_molecules
+from propreg.data.own.graph_list import read_graphs
+from propreg.fitting.graphs.splits import named_splits
 from propreg.molecules.train import Training
 
 pytest.importorskip("torch_geometric")
@@ -55,6 +57,40 @@ def test_questions_with_missing_answers_are_learned() -> None:
     chance = result.predict_proba()
     assert ((chance > 0.5) == result.predict()).all()
     assert np.corrcoef(*chance.T)[0, 1] < -0.5
+
+
+def questions(missing: str = "") -> list[Any]:
+    """Graphs with two yes/no questions; the second one's labels are missing in a part of the first split."""
+    graphs, random = listed(60, classes=2), np.random.default_rng(0)
+    for graph in graphs:
+        graph.y = torch.tensor([[float(graph.y), float(random.random() < 0.5)]])
+    if missing:
+        for i in named_splits(read_graphs(graphs), 2)["random-0"][missing]:
+            graphs[i].y[0, 1] = torch.nan
+    return graphs
+
+
+@pytest.mark.parametrize("missing", ["", "test"])
+def test_the_score_of_a_run_is_the_mean_over_its_targets(missing: str) -> None:
+    result = propreg.fit_graphs(questions(missing), **SMALL)
+    assert result.by_task.shape == (2, 2, 2, 2)
+    assert np.isnan(result.by_task[:, 0, :, 1]).all() == bool(missing)
+    np.testing.assert_allclose(np.nanmean(result.by_task, -1), result.test, rtol=1e-6)
+    assert result.model.tasks == ("y[0]", "y[1]")
+
+
+def test_the_rmse_of_a_run_is_the_mean_over_its_targets(tmp_path: Path) -> None:
+    graphs = listed(60)
+    for graph in graphs:
+        graph.y = torch.tensor([[float(graph.y), 100 * float(graph.x.mean())]])
+    result = propreg.fit_graphs(graphs, **SMALL, resume=tmp_path)
+    np.testing.assert_allclose(result.by_task.mean(-1), result.test, rtol=1e-5)
+    mu, name, seed = result.best_run
+    chosen, place = result.splits[name]["test"], (result.mus.index(mu), list(result.splits).index(name), seed)
+    truth = np.array([graphs[i].y[0, 1] for i in chosen])
+    second = np.sqrt(np.square(result.predict()[chosen, 1] - truth).mean())
+    assert result.by_task[place][1] == pytest.approx(second, rel=1e-4)
+    np.testing.assert_array_equal(propreg.fit_graphs(graphs, **SMALL, resume=tmp_path).by_task, result.by_task)
 
 
 @pytest.mark.parametrize("preset", ["paper", "reference"])

@@ -2,8 +2,9 @@
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -167,6 +168,7 @@ class _Job:
         """Train batch after batch; Ctrl-C keeps what is finished."""
         if folder is not None and folder.exists() and not folder.is_dir():
             raise DataError(f"{folder}: is not a folder: name another one with resume.")
+        start = time.perf_counter()
         found: dict[tuple[float, str, int], MoleculeResult] = {}
         best: dict[float, tuple[float, dict[str, torch.Tensor]]] = {}
         batches = [(name, *each) for name in self.parts for each in self._batches()]
@@ -197,7 +199,7 @@ class _Job:
             except KeyboardInterrupt:
                 if not any(not result.failed for result in found.values()):
                     raise
-        return self._result(found, best, finished=finished)
+        return self._result(found, best, finished=finished, seconds=time.perf_counter() - start)
 
     def _task(self, name: str) -> MoleculeTask:
         data = self.data.with_split(self.parts[name])
@@ -240,7 +242,7 @@ class _Job:
     ) -> None:
         """Keep the scores, and of each strength the weights of its best run on validation."""
         mu, sign = result.run.strength, JUDGED[self.data.kind].sign
-        found[mu, name, result.run.seed] = MoleculeResult(result.run, result.val, result.test, result.maximize)
+        found[mu, name, result.run.seed] = replace(result, weights={})
         score = -np.inf if result.failed else sign * result.val[result.epoch - 1]
         if mu not in best or score > best[mu][0]:
             units = {} if task.units is None else dict(zip(("units.mean", "units.deviation"), task.units, strict=True))
@@ -252,6 +254,7 @@ class _Job:
         best: Mapping[float, tuple[float, dict[str, torch.Tensor]]],
         *,
         finished: bool,
+        seconds: float,
     ) -> GraphFitResult:
         judging, names = JUDGED[self.data.kind], list(self.parts)
         shape = len(self.mus), len(names), self.seeds
@@ -276,6 +279,8 @@ class _Job:
             self.protocol,
             finished=finished,
             preset=self.preset,
+            device=str(self.device),
+            seconds=seconds,
         )
 
     def _model(self, weights: dict[str, torch.Tensor], mu: float) -> GraphModel:
@@ -284,5 +289,5 @@ class _Job:
         outputs = int(weights["head.bias"].shape[0])
         names = weights_of(self.spec, outputs, encoders=encoders) | buffers_of(self.spec)
         kept = {name: t for name, t in weights.items() if name in names or name.startswith("units.")}
-        about = {"method": "preg", "preset": self.preset, "mu": mu}
+        about = {"method": "preg", "preset": self.preset, "mu": mu, "tasks": list(self.data.tasks)}
         return GraphModel(self.spec, encoders, self.data.kind, outputs, kept, *self.scaling, about)

@@ -19,7 +19,7 @@ from torch import Tensor
 from propreg import __version__
 from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
-from propreg.data.graph_list import KINDS, GraphList
+from propreg.data.graph_list import KINDS, GraphList, task_titles
 from propreg.data.own.graph_list import read_graphs
 from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.models.molecules import MoleculeModel
@@ -58,6 +58,13 @@ class GraphModel:
     nodes: Scaling = field(default_factory=Scaling)
     edges: Scaling = field(default_factory=Scaling)
     about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """What each target is called: one of the graphs' class, else one for each output."""
+        named = self.about.get("tasks", ())
+        known = isinstance(named, list | tuple) and all(isinstance(name, str) for name in named)
+        return task_titles(tuple(named) if known else (), 1 if self.kind == "classification" else self.outputs)
 
     def predict(self, graphs: Any) -> NDArray[Any]:
         """The class of each graph, int64 [graphs]; or 0 and 1, or numbers, [graphs, tasks].

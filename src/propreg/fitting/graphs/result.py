@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class GraphFitResult(Comparison):
         protocol: How each run was trained.
         finished: False if the fit was interrupted.
         method, preset: The regularizer.
+        device, seconds: Where it was trained, and for how long.
 
     Example:
         >>> import torch, propreg
@@ -66,10 +67,28 @@ class GraphFitResult(Comparison):
     finished: bool = True
     method: str = "preg"
     preset: str = "paper"
+    device: str = "cpu"
+    seconds: float = 0.0
 
     def __repr__(self) -> str:
         """The verdict in one line; :meth:`summary` has the numbers."""
         return f"<GraphFitResult: {judge(self).sentence}>"
+
+    @property
+    def by_task(self) -> Runs:
+        """Test score of every run by target, [strengths, splits, seeds, tasks]; NaN where a part has no labels of it.
+
+        ``test`` is the mean over the targets that have a score.
+        """
+        found = np.full((*self.test.shape, len(self.model.tasks)), np.nan)
+        for (mu, name, seed), run in self.runs.items():
+            if run.by_task is not None and not run.failed:
+                found[self.mus.index(mu), list(self.splits).index(name), seed] = run.by_task
+        return found
+
+    def for_task(self, task: int) -> "GraphFitResult":
+        """The same comparison by the test scores of one target."""
+        return replace(self, test=self.by_task[..., task])
 
     @property
     def best_run(self) -> tuple[float, str, int]:
