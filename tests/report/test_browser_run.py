@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from propreg.report import run_page
 from report.looking import DESKTOP, PHONE, Scheme, Started, Watched, looking, scroll_through
-from report.samples import HOSTILE, hostile_record, run_record
+from report.samples import HOSTILE, graphs_record, hostile_record, run_record
 
 
 @pytest.fixture
@@ -33,6 +33,17 @@ def test_axe_finds_nothing(started: Started, file: Path, size: tuple[int, int], 
         scroll_through(watched.page)
         assert watched.page.locator(".plot svg").count() == 8
         assert watched.page.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert watched.axe() == []
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_axe_finds_nothing_on_a_page_of_graphs(started: Started, tmp_path: Path, size: tuple[int, int]) -> None:
+    path = tmp_path / "graphs.html"
+    path.write_text(run_page(graphs_record()), encoding="utf-8")
+    with looking(started, path, size, "dark") as watched:
+        scroll_through(watched.page)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == size[0]
+        assert watched.page.locator("#targets table").count() == 2
         assert watched.axe() == []
 
 
