@@ -71,46 +71,20 @@ def test_a_copy_of_a_module_of_ones_own_scales_once() -> None:
     assert torch.equal(result.model(x=x, edge_index=DATA.edge_index), expected)
 
 
+@pytest.mark.parametrize("scale", ["auto", "standard", "rows", "none"])
 @pytest.mark.filterwarnings("ignore:features are as large as")
-def test_one_column_of_40000_is_no_trouble() -> None:
-    """Left as it is, it drowns the others."""
-    graph = communities(nodes=300, same=0.95)
-    wide = replace(graph, x=np.hstack([np.asarray(graph.x), 40_000 + 9_000 * np.sin(np.arange(300))[:, None]]))
-    wide = replace(wide, x=wide.x.astype(np.float32))  # type: ignore[union-attr]
-    options: dict[str, Any] = {"splits": 2, "seeds": 1, "max_epochs": 60, "progress": False}
-    x = np.asarray(wide.x, np.float64)
-    x = ((x - x.mean(0)) / x.std(0)).astype(np.float32)
-    default = fit(wide, "gcn", 0.2, **options).test.mean()
-    by_hand, raw = (fit(each, "gcn", 0.2, scale="none", **options).test.mean() for each in (replace(wide, x=x), wide))
-    assert default == pytest.approx(by_hand, abs=0.02)
-    assert default > raw + 0.2
+def test_load_dataset_gives_a_loop_of_ones_own_what_fit_trains_on(scale: Any) -> None:
+    raw = propreg.load_dataset("digits", split=0)
+    result = propreg.fit(raw, "mlp", 0.5, scale=scale, seeds=1, max_epochs=1, lr=0.001, progress=False)
+    scaled = propreg.load_dataset("digits", scale=scale, split=0)
+    np.testing.assert_array_equal(scaled.x, result.scaling(raw.x.numpy()))
+    sparse = propreg.load_dataset("digits", scale=scale, features="sparse", split=0).x
+    np.testing.assert_allclose(sparse.to_dense(), scaled.x, atol=1e-6)
+    assert torch.equal(scaled.x, raw.x) == (scale == "none")
 
 
-def test_the_saved_model_knows_names(tmp_path: Path) -> None:
-    from propreg.fitting.checkpoint import read_settings
-
-    names = tuple(f"f{i}" for i in range(8))
-    fit(replace(WIDE, class_names=("a", "b", "c"), feature_names=names), **QUICK).save(tmp_path / "model")
-    settings = read_settings(tmp_path / "model")
-    assert (settings.class_names, settings.feature_names) == (["a", "b", "c"], list(names))
-    assert (settings.scale, settings.versions) == (
-        "standard",
-        {"propreg": propreg.__version__, "torch": torch.__version__},
-    )
-
-
-def test_the_run_on_the_digits_takes_pixels() -> None:
-    source = load_source("digits", splits=1)
-    result = fit(source.graph, "gcn", 0.2, scale=source.scale, splits=source.splits, seeds=1, max_epochs=2)
-    data = to_data(source.graph)
-    assert float(data.x.max()) == 16
-
-    class Sixteenth(nn.Module):
-        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-            out: Tensor = result.model(16 * x, edge_index)
-            return out
-
-    x = data.x / 16
-    assert torch.equal(Sixteenth()(x, data.edge_index), result.model(data.x, data.edge_index))
-    first = next(module for module in result.model.modules() if type(module).__name__ == "Standardize")
-    assert torch.equal(first(data.x), x)
+def test_load_dataset_scales_once() -> None:
+    with pytest.raises(ValueError, match="normalize_features and scale both change x: pass one of them"):
+        propreg.load_dataset("digits", normalize_features=True, scale="rows")
+    with pytest.raises(ValueError, match=r"scale must be one of .*Did you mean 'rows'"):
+        propreg.load_dataset("digits", scale="row")  # type: ignore[arg-type]

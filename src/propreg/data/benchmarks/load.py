@@ -15,6 +15,7 @@ from propreg.data.benchmarks.verify import authors_labels, verify_molecules, ver
 from propreg.data.digests import digest_labels, digest_splits
 from propreg.data.errors import DataError
 from propreg.data.graph import MASKS, PARTS, Graph, SparseFeatures, Split
+from propreg.data.scaling import SCALES, Scale, scaling_of
 from propreg.data.splits import official_splits
 
 Labels = Literal["pyg", "authors"]
@@ -27,6 +28,7 @@ def load_dataset(
     features: Literal["dense", "sparse"] = "dense",
     labels: Labels | None = None,
     normalize_features: bool = False,
+    scale: Scale = "none",
     split: int | Literal["public", "official"] | None = None,
 ) -> Any:  # a Data or a MoleculeDataset, by the name; a union would have every caller ask which
     """Load a benchmark dataset, from disk or else from its publisher.
@@ -46,6 +48,9 @@ def load_dataset(
             per class only with the latter, imply the authors' labels, everything else PyG's. On the other datasets
             both are the same.
         normalize_features: Divide each row of ``x`` by max(its sum, 1), as the official code does.
+        scale: What is done to ``x``, as for :func:`propreg.fit`: with ``"auto"`` a loop of your own trains on what
+            ``fit`` and ``propreg run`` train on by default. They scale by themselves, inside the model that they
+            return, and want ``x`` as published (``"none"``).
         split: The masks: ``"public"``; a number 0 … 9 for one of the official random splits (the paper uses the first
             five), ``"official"`` for all ten as masks [N, 10]; None for the public split if it exists (on digits: the
             first of its ten seeded splits).
@@ -70,16 +75,19 @@ def load_dataset(
     entry = find(name)
     data_class()  # raises without PyG, before a download
     if isinstance(entry, MoleculeSet):
-        if features != "dense" or labels is not None or normalize_features or split is not None:
+        if features != "dense" or labels is not None or normalize_features or split is not None or scale != "none":
             raise ValueError(
                 f"{entry.name} has small dense integer features, its own labels and one split: "
-                "features, labels, normalize_features and split do not apply to it."
+                "features, labels, normalize_features, scale and split do not apply to it."
             )
         return MoleculeDataset(load_molecules(name, root), entry.task_type, entry.metric)
     one_of("features", features, ("dense", "sparse"))
+    one_of("scale", scale, SCALES)
+    if normalize_features and scale != "none":
+        raise ValueError("normalize_features and scale both change x: pass one of them.")
     one = 0 if split == "official" else split
     graph = load_node_graph(name, root, labels=labels, normalize_features=normalize_features, split=one)
-    data = to_data(graph, features=features)
+    data = to_data(replace(graph, x=scaling_of(graph.x, scale)(graph.x)), features=features)
     if split == "official":
         import torch
 
