@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
 
 import propreg
-from communities import communities
 from fitting.own_modules import DATA, GRAPH, QUICK, Base
 from propreg.data.features import from_dense
 from propreg.data.graph import Graph
 from propreg.data.own.pyg import to_data
 from propreg.data.scaling import scaling_of
 from propreg.fitting.fit import fit
-from propreg.running.plan import load_source
 
 WIDE = replace(GRAPH, x=np.asarray(GRAPH.x) * np.array([40_000, *[1] * 7], np.float32) + np.float32(5))
 WORDS = replace(GRAPH, x=(np.asarray(GRAPH.x) > 1.2).astype(np.float32))
