@@ -177,8 +177,8 @@ def many_graphs(line: Line) -> list[float]:
 
 def distributed(line: Line) -> list[float]:
     """``DistributedDataParallel`` with gloo, in a group of one process."""
-    store = torch.distributed.FileStore("store", 1)  # in the test's own folder
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+    meeting = f"file://{Path('store').resolve()}"  # in the test's own folder
+    torch.distributed.init_process_group("gloo", init_method=meeting, rank=0, world_size=1)
     try:
         return full_batch(nn.parallel.DistributedDataParallel(Net(GCNConv(8, 16), GCNConv(16, 3))), line)
     finally:
