@@ -1,14 +1,14 @@
 """What a training of each method of Table 2 costs: time per epoch and peak memory, alone and per run of a batch.
 
-Plain and with P-reg, with the settings of the table, next to GCN and GAT. The time of an epoch is the difference of two
-trainings over the difference of their epochs, so that what happens once per training does not count. The batch is 10
-seeds × 8 strengths. Memory is the peak of the tensors on a GPU, the graph included, and in a batch what each further
-run adds; torch counts none on a CPU. Needs the benchmark data.
+Plain and with P-reg, with the settings of the table, next to GCN and GAT. Epochs are timed after the first twenty, in
+which kernels compile and an epoch is recorded, until 1.5 seconds have passed. The batch is 10 seeds × 8 strengths; what
+is no program, such as GAM, has none. Memory is the peak of the tensors on a GPU, with the graph, and in a batch what
+each further run adds; torch counts none on a CPU. Needs the benchmark data.
 """
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -21,58 +21,83 @@ from propreg.study.spec.experiment import Line
 from propreg.study.tables.costs import EPOCH, EPOCH_IN_BATCH, PEAK, PEAK_IN_BATCH, case_of, compared
 
 STRENGTHS = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)
-EPOCHS, BATCH = (100, 300), (10, len(STRENGTHS))
-QUICK_EPOCHS, QUICK_BATCH = (2, 4), (1, 2)
+EVERY = 4  # epochs between two looks at the clock, each of which waits for the GPU
 
 
-def train(problem: Problem, cell: Cell, replicas: Sequence[Replica], epochs: int) -> tuple[float, int, int]:
-    """Train a batch for so many epochs: seconds, epochs trained (a method may have its own number), peak bytes."""
+@dataclass(frozen=True)
+class Size:
+    """How much is measured."""
+
+    warm: int = 20
+    seconds: float = 1.5
+    seeds: int = 10
+    strengths: int = len(STRENGTHS)
+
+
+QUICK, QUICKLY = Size(warm=2, seconds=0.05, seeds=1, strengths=2), ("gcn", "appnp")
+
+
+class Clock:
+    """Called once per epoch of a training; True ends it when it has been timed for long enough."""
+
+    def __init__(self, size: Size, device: torch.device) -> None:
+        self.size, self.device = size, device
+        self.epochs, self.started, self.first = 0, self._now(), 0.0
+        self.seconds, self.timed = 0.0, 0
+
+    def __call__(self) -> bool:
+        self.epochs += 1
+        since = self.epochs - self.size.warm
+        if since == 0:
+            self.first = self._now()
+        elif since > 0 and since % EVERY == 0:
+            self.seconds, self.timed = self._now() - self.first, since
+        return self.seconds > self.size.seconds
+
+    def per_epoch(self, epochs: int) -> float:
+        """Milliseconds; of a training that ended before an epoch was timed, of the whole of it."""
+        if self.timed:
+            return 1e3 * self.seconds / self.timed
+        return 1e3 * (self._now() - self.started) / max(epochs, 1)
+
+    def _now(self) -> float:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+def train(problem: Problem, cell: Cell, replicas: Sequence[Replica], size: Size) -> tuple[float, int]:
+    """Milliseconds of an epoch of a batch, and its peak memory in bytes."""
     cuda = problem.device.type == "cuda"
     if cuda:
-        torch.cuda.synchronize()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    started = time.perf_counter()
-    protocol = replace(cell.protocol, rule="last", max_epochs=epochs)
-    options = Options(batch=len(replicas))
+    clock = Clock(size, problem.device)
+    options = Options(batch=len(replicas), workers=1, stop=clock)
+    protocol = replace(cell.protocol, rule="last")  # so that no run leaves the batch
     results = [result for _, result in train_all(problem, cell.model, cell.method, replicas, protocol, options)]
-    if cuda:
-        torch.cuda.synchronize()
-    taken = time.perf_counter() - started
-    return taken, max(result.epochs for result in results), torch.cuda.max_memory_allocated() if cuda else 0
+    epochs = max((result.epochs for result in results), default=0)
+    return clock.per_epoch(epochs), torch.cuda.max_memory_allocated() if cuda else 0
 
 
-def per_epoch(problem: Problem, cell: Cell, replicas: Sequence[Replica], epochs: tuple[int, int]) -> tuple[float, int]:
-    """Milliseconds of an epoch of a batch, and its peak memory in bytes."""
-    train(problem, cell, replicas, epochs[0])  # kernels compile and tables are built
-    few, many = (train(problem, cell, replicas, count) for count in epochs)
-    apart, more = many[0] - few[0], many[1] - few[1]
-    # A method that is not trained has as many epochs in both, and noise may hide the few of a quick measurement.
-    return 1e3 * (apart / more if more > 0 and apart > 0 else many[0] / many[1]), max(few[2], many[2])
-
-
-def measure(
-    line: Line, trainer: Trainer, epochs: tuple[int, int] = EPOCHS, batch: tuple[int, int] = BATCH
-) -> Iterator[Record]:
+def measure(line: Line, trainer: Trainer, size: Size) -> Iterator[Record]:
     """The records of a line: alone at its first strength, and in a batch of seeds × strengths."""
-    cell, device = line.cells[0], trainer.device.type
+    cell, device, case = line.cells[0], trainer.device.type, case_of(line)
     plain = line.method.method == "plain"
-    seeds, strengths = batch
-    runs = [
-        Run(cell if plain else replace(cell, strength=mu), line.splits[0], seed)
-        for mu in STRENGTHS[:strengths]
-        for seed in range(seeds)
-    ]
+    cells = [cell if plain else replace(cell, strength=mu) for mu in STRENGTHS[: size.strengths]]
+    runs = [Run(each, line.splits[0], seed) for each in cells for seed in range(size.seeds)]
     problem = trainer.problem(tuple(runs))
     replicas = [run.replica() for run in runs]
-    alone, alone_bytes = per_epoch(problem, cell, replicas[:1], epochs)
-    together, together_bytes = per_epoch(problem, cell, replicas, epochs)
-    case = case_of(line)
+    alone, alone_bytes = train(problem, cell, replicas[:1], size)
     yield Record(case, device, EPOCH, alone, "ms")
+    if device == "cuda":
+        yield Record(case, device, PEAK, alone_bytes / 1e6, "MB")
+    if cell.model.architecture.trainer is not None:
+        return
+    together, together_bytes = train(problem, cell, replicas, size)
     each = together / len(runs)
     yield Record(case, device, EPOCH_IN_BATCH, each, "ms", "alone", alone / each)
     if device == "cuda":
-        yield Record(case, device, PEAK, alone_bytes / 1e6, "MB")
         yield Record(case, device, PEAK_IN_BATCH, (together_bytes - alone_bytes) / 1e6 / (len(runs) - 1), "MB")
 
 
@@ -81,12 +106,13 @@ def main() -> None:
     options = parser(__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--models", nargs="*", help="only these, for example gcn grand")
     given = settled(options)
-    trainer = Trainer(given.device)
-    lines = [line for line in compared() if given.models is None or line.model in given.models]
+    models = given.models or (QUICKLY if given.quick else None)
+    lines = [line for line in compared() if models is None or line.model in models]
     if given.quick:
-        lines = [line for line in lines if line.dataset == "citeseer" and line.model in (given.models or ["gcn"])]
-    sizes = (QUICK_EPOCHS, QUICK_BATCH) if given.quick else (EPOCHS, BATCH)
-    show([record for line in lines for record in measure(line, trainer, *sizes)], given.device, given.json, given.save)
+        lines = [line for line in lines if line.dataset == "citeseer"]
+    trainer, size = Trainer(given.device), QUICK if given.quick else Size()
+    records = [record for line in lines for record in measure(line, trainer, size)]
+    show(records, given.device, given.json, given.save)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,6 @@ def test_the_costs_of_a_training_are_measured(monkeypatch: pytest.MonkeyPatch) -
     costs = importlib.import_module("costs")
     text = "[[parts]]\ndatasets = ['digits']\nmodels = ['appnp']\nmethods = ['preg-paper']\nsplits = 1\nseeds = 1\n"
     (line,) = read_experiment("costs", text).lines
-    found = list(costs.measure(line, Trainer("cpu"), costs.QUICK_EPOCHS, costs.QUICK_BATCH))
+    found = list(costs.measure(line, Trainer("cpu"), costs.QUICK))
     assert [(each.case, each.metric) for each in found] == [(case_of(line), EPOCH), (case_of(line), EPOCH_IN_BATCH)]
     assert all(each.value > 0 for each in found)

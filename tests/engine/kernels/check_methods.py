@@ -26,9 +26,10 @@ FEWER_STEPS = {"deep-appnp": 3, "grand": 2, "s2gc": 3, "dagnn": 3, "correct-smoo
 def results(name: str, share: float) -> list[Result]:
     model = MODELS[name]
     model = replace(model, steps=FEWER_STEPS[name]) if name in FEWER_STEPS else model
+    own = tuple((each, 0.3) for each in model.architecture.per_replica)
     runs = [
         Replica(seed=0, split="a", strength=0.5, weight_decay=0.0),
-        Replica(seed=1, split="a", strength=0.2, dropout=0.3, weight_decay=0.0),
+        Replica(seed=1, split="a", strength=0.2, dropout=0.3, weight_decay=0.0, own=own),
         Replica(seed=0, split="a", strength=0.1, weight_decay=0.0),
     ]
     protocol = Protocol("last", max_epochs=EPOCHS)

@@ -176,11 +176,19 @@ def test_what_means_nothing_for_a_search_is_refused(
     assert words in found.output
 
 
-def test_a_run_of_a_later_rung_is_trained_again(undisturbed: Path, tmp_path: Path) -> None:
-    """Alone, since the package does not know the search of a file; its own settings come from its cell."""
+@pytest.mark.parametrize("known", [False, True])
+def test_a_run_of_a_later_rung_is_trained_again(
+    undisturbed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    """In its batch where the package knows the search, else alone; its own settings come from its cell."""
+    from propreg.study.execute import rerun
+
+    if known:
+        file = written(tmp_path)
+        monkeypatch.setattr(rerun, "experiment_names", lambda: [file])
     line = load_experiment(written(tmp_path)).lines[1]
     last = rungs_of(line, load_results(undisturbed))[-1]
     key = next(last.runs()).key
     again = CliRunner().invoke(app, ["rerun", key[:16], "--store", str(undisturbed), "--device", "cpu"])
     assert again.exit_code == 0, again.output
-    assert "trained again alone" in again.output
+    assert ("trained again in its batch: the same to the last node" if known else "trained again alone") in again.output
