@@ -5,7 +5,7 @@ from pathlib import Path
 
 from propreg import __version__
 
-sys.path.insert(0, str(Path(__file__).parent))  # of the package "building"
+sys.path.insert(0, str(Path(__file__).parent))  # of the packages "building" and "figures"
 
 project, author, release = "propreg", "The propreg authors", __version__
 extensions = [
@@ -32,6 +32,7 @@ html_theme = "furo"
 html_title = f"propreg {release}"
 html_static_path = ["_static"]
 html_css_files = ["propreg.css"]
+html_js_files = ["explore.js"]
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_copyright = False

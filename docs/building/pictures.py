@@ -15,12 +15,12 @@ RECORDED = ("overview", "fig-training-nodes", "fig-mask", "fig-depth")
 
 def pictures(results: Results, *, slow: bool = True) -> Iterator[tuple[str, bytes]]:
     """Every picture with its file name; ``slow`` includes the one that takes half a minute."""
-    from figures import equal_rows, fractional_depth, mu_curves, one_node, strong_mu
+    from figures import equal_rows, explore, fractional_depth, mu_curves, one_node, strong_mu
 
     for name in RECORDED:
         yield f"{name}.svg", render(without_empty(figure_data(name, results)), ".svg")
     yield "mu_curves.svg", mu_curves.picture(results)
-    for own in (one_node, equal_rows, fractional_depth, *([strong_mu] if slow else [])):
+    for own in (one_node, equal_rows, explore, fractional_depth, *([strong_mu] if slow else [])):
         yield f"{own.__name__.rpartition('.')[2]}.svg", own.picture()
 
 

@@ -2,6 +2,7 @@
 
 - ``$…$`` becomes MathML, which browsers draw by themselves.
 - A region of the Python reference becomes the whole docstring, and output belongs to the block above it.
+- The front page's graph gets the recorded predictions that ``_static/explore.js`` shows with a slider.
 - Code, tables and pictures that are wider than the page take the focus, so that the keyboard can scroll them.
 """
 
@@ -12,6 +13,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 from building.blocks import BEGIN, END
+from figures import explore
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -81,6 +83,10 @@ def _as_list(found: re.Match[str]) -> str:
 def _finish(app: "Sphinx", name: str, template: str, context: dict[str, Any], document: Any) -> None:  # noqa: ARG001
     if "body" in context:
         context["body"] = reachable(with_lists(context["body"]))
+        if name == "index":
+            context["body"] += (
+                f'<script type="application/json" id="explore-data">{explore.RECORD.read_text()}</script>'
+            )
     tree = context.get("furo_navigation_tree")
     if tree:  # a heading without a level is none
         context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from building.pictures import FOLDER, without_empty
-from figures import equal_rows, fractional_depth, mu_curves, one_node, strong_mu
+from figures import equal_rows, explore, fractional_depth, mu_curves, one_node, strong_mu
 from figures.fractional_depth import LAYERS, PHIS, SPLITS, STRENGTHS, depths, spread
 from propreg.store.results import Results
 from propreg.study.figures.build import figure_data
@@ -94,6 +94,24 @@ def test_depth_as_the_text_says() -> None:
     assert all(2 < value < 3 for value in sure)
     assert sure[-1] <= max(sure[:-1])
     assert max(depths("squared_error").values()) < 2
+
+
+def test_the_graph_to_explore_is_what_training_gives() -> None:
+    kept, again = explore.data(), explore.train()
+    assert (again.edges, again.classes, again.labeled) == (kept.edges, kept.classes, kept.labeled)
+    for mu in kept.strengths[:7]:  # before the fall, which rounding may move by a step
+        assert again.accuracy(mu) == pytest.approx(kept.accuracy(mu), abs=0.05)
+    assert again.accuracy(kept.strengths[-1]) == pytest.approx(1 / 3)
+
+
+def test_the_graph_to_explore_is_as_the_text_says() -> None:
+    found = explore.data()
+    page = (FOLDER.parent / "index.md").read_text(encoding="utf-8")
+    best = max(found.accuracy(mu) for mu in found.strengths)
+    assert f"gets {found.accuracy(0.0):.0%} of the other" in " ".join(page.split())
+    assert f"agree bring {best:.0%};" in " ".join(page.split())
+    assert found.accuracy(0.5) == best
+    assert len(set(np.array(found.percent[-1]).argmax(1)[~np.isin(np.arange(60), found.labeled)])) == 1
 
 
 def test_curves_of_mu_are_drawn_for_every_complete_line(results: Results) -> None:

@@ -85,6 +85,24 @@ def test_axe_finds_nothing_serious(site: Path) -> None:
     assert looked >= 2 * 10
 
 
+@pytest.mark.slow
+def test_the_slider_of_the_front_page_changes_predictions(site: Path) -> None:
+    from report.looking import DESKTOP, browser
+
+    with browser() as started:
+        page = started.window(DESKTOP, "light", {}).page
+        page.goto((site / "index.html").as_uri())
+        assert page.locator('img[src$="explore.svg"]').count() == 0  # the slider stands in its place
+        told, slider = page.locator(".explore output"), page.locator("#explore-mu")
+        assert told.inner_text().startswith("μ = 0: 27 of 45 nodes")
+        before = page.locator(".explore circle.unlabeled").evaluate_all("all => all.map((c) => c.style.fill)")
+        slider.press("End")
+        after = page.locator(".explore circle.unlabeled").evaluate_all("all => all.map((c) => c.style.fill)")
+        assert len(set(before)) == 3
+        assert len(set(after)) == 1
+        assert told.inner_text().startswith("μ = 3: 15 of 45 nodes")
+
+
 def test_parameters_below_one_another_are_a_list() -> None:
     termless = "<dt><dl>\n<dd><em>z</em>,</dd>\n<dd><em>mu</em>,</dd>\n</dl>\n</dt>"
     assert with_lists(termless) == (
