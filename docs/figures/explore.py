@@ -70,7 +70,7 @@ def train() -> Explored:
             optimizer.zero_grad()
             z = model(x)
             loss = cross_entropy(z[labeled], targets[labeled]) + mu * propreg.preg(z, edge_index)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
         with torch.no_grad():
             percent.append((100 * model(x).softmax(-1)).round().int().tolist())
@@ -116,8 +116,9 @@ def _graph(axes: "Axes", found: Explored, mu: float) -> None:
     axes.add_collection(LineCollection(list(ends), colors=GRAY, alpha=0.35, linewidths=0.5, zorder=1))
     colors = [to_rgba(COLORS[row.argmax()], alpha=max(0.15, (row.max() - 1 / 3) * 1.5)) for row in p]
     wide = [1.4 if node in found.labeled else 0.0 for node in range(len(p))]
-    axes.scatter(*np.array(found.places).T, s=34, color="white", zorder=2)
-    axes.scatter(*np.array(found.places).T, s=34, color=colors, edgecolors=BLACK, linewidths=wide, zorder=3)
+    x, y = np.array(found.places).T
+    axes.scatter(x, y, s=34, color="white", zorder=2)
+    axes.scatter(x, y, s=34, color=colors, edgecolors=BLACK, linewidths=wide, zorder=3)
     axes.set_title(f"μ = {mu:g}: {found.accuracy(mu):.0%} right")
     axes.set(xlim=(-1.15, 1.15), ylim=(-1.15, 1.15))
     axes.axis("off")
