@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from propreg import PReg, Propagation, preg
-from propreg._preg import KEPT
+from propreg._kept import KEPT
 from samples import ODD, compressed, edge_index_of_pyg, gaussian, layouts
 from strategies import Graph
 

@@ -1,6 +1,7 @@
 """A term with its strength: schedule, state, logs, and nothing computed at 0."""
 
 import copy
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from propreg import PReg, Term, annealed, linear_warmup, preg
+from propreg._term import LEARNED
 from samples import ODD, gaussian
 
 Z = gaussian(6, 3)
@@ -76,12 +78,73 @@ def test_it_is_a_part_of_a_module() -> None:
     assert "schedule=annealed" in repr(Term(preg, mu=0.5, schedule=annealed))
 
 
+def linear(mu: Any = "learned") -> tuple[Term, Tensor, Tensor]:
+    """A term, a weight, and logits that depend on it: two nodes, each the other's neighbor."""
+    weight = torch.tensor([[1.0], [3.0]], requires_grad=True)
+    return Term(PReg("squared_error"), mu), weight, torch.eye(2) @ weight
+
+
+PAIR = torch.tensor([[0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize(("wanted", "sign"), [(4.0, -1), (0.5, 1)])
+def test_a_learned_strength_follows_the_hypergradient_of_the_validation_loss(wanted: float, sign: int) -> None:
+    """By hand: the term is ½((3−1)² + (1−3)²)/2 = 2, its gradient (−2, 2); the loss pulls node 1 from 3 to wanted."""
+    term, weight, z = linear()
+    assert term.mu == 0.5
+    loss = (z[1] - wanted).square().sum()
+    gradient = torch.autograd.grad(loss, weight, retain_graph=True)[0].flatten()
+    pull = torch.tensor([-2.0, 2.0])
+    cosine = float(gradient @ pull / gradient.norm() / pull.norm())
+    assert cosine * sign > 0
+    expected = 0.5 * math.exp(0.1 * cosine)
+    assert term.learn(loss, [weight], z, PAIR, rate=0.1) == pytest.approx(expected, rel=1e-6)
+    assert term.strength == term.mu
+
+
+def test_its_sign_is_that_of_one_step_of_gradient_descent() -> None:
+    """A finite difference: the validation loss after one small step, for two strengths."""
+    torch.manual_seed(0)
+    layer = nn.Linear(4, 3, dtype=torch.float64)
+    parameters = list(layer.parameters())
+    x, y, train, val = gaussian(6, 4), torch.tensor([0, 1, 2, 0, 1, 2]), [0, 1, 2], [3, 4, 5]
+
+    def after(mu: float, eta: float = 1e-4) -> float:
+        z = layer(x)
+        loss = nn.functional.cross_entropy(z[train], y[train]) + mu * preg(z, ODD.edge_index)
+        moved = [p - eta * g for p, g in zip(parameters, torch.autograd.grad(loss, parameters), strict=True)]
+        return nn.functional.cross_entropy((x @ moved[0].t() + moved[1])[val], y[val]).item()
+
+    term, z = Term(PReg(), mu="learned"), layer(x)
+    before = term.mu
+    term.learn(nn.functional.cross_entropy(z[val], y[val]), layer.parameters(), z, ODD.edge_index)
+    assert (term.mu > before) == (after(before + 0.1) < after(before))
+
+
+def test_a_learned_strength_stays_in_its_bounds_and_is_saved() -> None:
+    term, weight, z = linear()
+    for _ in range(5):
+        term.learn((z[1] - 0).square().sum(), [weight], z, PAIR, rate=100.0)
+    assert term.mu == LEARNED[1]
+    for _ in range(5):
+        term.learn((z[1] - 9).square().sum(), [weight], z, PAIR, rate=100.0)
+    assert term.mu == LEARNED[0]
+    after = linear()[0]
+    after.load_state_dict(term.state_dict())
+    assert after.mu == term.mu
+    assert "mu=0.001, learned" in repr(after)
+    same = after.mu
+    assert after.learn(0 * z.sum(), [weight], z, PAIR) == same  # no gradient, no step
+    with pytest.raises(ValueError, match=r"the strength is 0.5, not learned: make the term with mu='learned'"):
+        linear(0.5)[0].learn(z.sum(), [weight], z, PAIR)
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (lambda: Term(PReg(), mu=-1), ValueError, "mu must be a finite number of at least 0, got -1"),
         (lambda: Term(PReg(), mu=float("nan")), ValueError, "mu must be a finite number"),
-        (lambda: Term(PReg(), mu="0.5"), TypeError, "mu must be a number, got '0.5'"),  # type: ignore[arg-type]
+        (lambda: Term(PReg(), mu="0.5"), TypeError, "mu must be a number or 'learned', got '0.5'"),  # type: ignore[arg-type]
         (lambda: Term("preg"), TypeError, "regularizer must be callable"),  # type: ignore[arg-type]
         (lambda: Term(PReg(), schedule=0.5), TypeError, "schedule must be a function"),  # type: ignore[arg-type]
     ],

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from propreg._baselines import laplacian as laplacian
     from propreg._checks import check_regularizer as check_regularizer
     from propreg._distance import intra_class_distance as intra_class_distance
+    from propreg._hetero import HeteroPReg as HeteroPReg
     from propreg._preg import PReg as PReg
     from propreg._preg import preg as preg
     from propreg._propagation import Propagation as Propagation
@@ -39,6 +40,7 @@ __version__ = "0.2.0"
 _HOME = {
     "preg": "_preg",
     "PReg": "_preg",
+    "HeteroPReg": "_hetero",
     "Propagation": "_propagation",
     "laplacian": "_baselines",
     "confidence_penalty": "_baselines",

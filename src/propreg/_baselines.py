@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from propreg import _errors
+from propreg._operator import Operator
 from propreg._options import REDUCTIONS, Reduction
-from propreg._propagation import Propagation, not_swapped, resolve
+from propreg._propagation import Propagation, edges, not_swapped, resolve
 from propreg._reduce import reduced, selected
 
 VARIANTS = ("paper", "official")
@@ -21,7 +22,7 @@ VARIANTS = ("paper", "official")
 
 def laplacian(
     z: Tensor,
-    edge_index: Tensor | Propagation,
+    edge_index: Tensor | Operator,
     edge_weight: Tensor | None = None,
     *,
     norm: Literal["sym"] | None = None,
@@ -67,7 +68,7 @@ def laplacian(
     _errors.one_of("variant", variant, VARIANTS)
     if norm is not None:
         _errors.one_of("norm", norm, ("sym",), " or None")
-    graph = resolve(edge_index, edge_weight, z.shape[0], norm="rw", add_self_loops=False, validate=validate)
+    graph = edges(resolve(edge_index, edge_weight, z.shape[0], norm="rw", add_self_loops=False, validate=validate))
     _errors.same_device("z", z, "edge_index", graph.edge_index)
     if _errors.values_are_checked(validate, z):
         _errors.finite_rows("z", z)

@@ -1,5 +1,7 @@
 """One sentence for every bad parameter: its name, what is allowed, what it got, and the fix."""
 
+from typing import Protocol
+
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
@@ -26,7 +28,14 @@ def logits(name: str, z: object) -> Tensor:
     return z
 
 
-def same_device(first: str, a: Tensor, second: str, b: Tensor) -> None:
+class Placed(Protocol):
+    """What is on a device: a tensor, or a graph."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+
+def same_device(first: str, a: Placed, second: str, b: Placed) -> None:
     """Raise if two tensors are on different devices: a kernel's own message is less clear."""
     if a.device != b.device:
         raise ValueError(

@@ -6,6 +6,7 @@ import warnings
 import torch
 from torch import Tensor
 
+from propreg._operator import Operator
 from propreg._propagation import Propagation
 
 MANY = 50
@@ -25,9 +26,9 @@ def notice_probabilities(z: Tensor) -> None:
         )
 
 
-def notice_sampled(propagation: Propagation, mask: Tensor | None) -> None:
+def notice_sampled(propagation: Operator, mask: Tensor | None) -> None:
     """Warn if most counted nodes send edges and receive none, as in a batch of a neighbor sampler."""
-    if "sampled" in _given:
+    if "sampled" in _given or not isinstance(propagation, Propagation) or propagation.size[0] != propagation.size[1]:
         return
     silent, counted = ~propagation.connected(), propagation.num_nodes
     if mask is not None:

@@ -56,7 +56,7 @@ class Options:
             self._check_threshold(self.threshold)
 
     def _check_threshold(self, threshold: float) -> None:
-        if isinstance(threshold, bool) or not isinstance(threshold, int | float):
+        if isinstance(threshold, bool) or not isinstance(threshold, (int, float)):
             raise TypeError(f"threshold must be a number or None, got {threshold!r}.")
         if not (math.isfinite(threshold) and threshold >= 0):
             raise ValueError(f"threshold must be a finite number of at least 0, got {threshold}.")

@@ -1,6 +1,5 @@
 """P-reg as a function and as a module."""
 
-import weakref
 from dataclasses import fields, replace
 from typing import Any
 
@@ -8,9 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from propreg import _batch, _errors
+from propreg._kept import Kept
 from propreg._notices import notice_probabilities, notice_sampled
+from propreg._operator import Operator
 from propreg._options import Detach, Options, PhiLike, Reduction
-from propreg._propagation import Norm, Propagation, not_swapped, resolve
+from propreg._propagation import Norm, not_swapped, resolve
 from propreg._reduce import graphs_of, reduced, selected
 
 PRESETS: dict[str, dict[str, Any]] = {
@@ -20,13 +21,11 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 
 OPTIONS = frozenset(each.name for each in fields(Options))
-KEPT = 4
-"""Graphs that a module keeps."""
 
 
 def preg(
     z: Tensor,
-    edge_index: Tensor | Propagation,
+    edge_index: Tensor | Operator,
     edge_weight: Tensor | None = None,
     *,
     phi: PhiLike = "cross_entropy",
@@ -95,7 +94,7 @@ def preg(
     propagation = resolve(
         edge_index, edge_weight, z.shape[0], norm=norm, add_self_loops=add_self_loops, validate=validate
     )
-    return _term(z, propagation, options, source, mask, batch)
+    return regularized(z, propagation, options, source, mask, batch)
 
 
 class PReg(nn.Module):
@@ -135,7 +134,7 @@ class PReg(nn.Module):
         validate: bool | None = None,
     ) -> None:
         super().__init__()
-        self._cached: list[_Cached] = []
+        self._cached = Kept()
         self._set(Options(phi, norm, add_self_loops, detach, threshold, reduction, validate))
 
     @classmethod
@@ -154,7 +153,7 @@ class PReg(nn.Module):
     def forward(
         self,
         z: Tensor,
-        edge_index: Tensor | Propagation,
+        edge_index: Tensor | Operator,
         edge_weight: Tensor | None = None,
         *,
         source: Tensor | None = None,
@@ -165,7 +164,7 @@ class PReg(nn.Module):
         not_swapped(z, edge_index)
         _errors.logits("z", z)
         propagation = self._propagation(edge_index, edge_weight, z.shape[0])
-        return _term(z, propagation, self.options, source, mask, batch)
+        return regularized(z, propagation, self.options, source, mask, batch)
 
     def on_batch(self, z: Tensor, batch: Any, *, layers: int | None = None) -> Tensor:
         """The term of a mini-batch, an unbiased estimate of the whole graph's for the logits at hand.
@@ -184,14 +183,14 @@ class PReg(nn.Module):
         _errors.logits("z", z)
         if getattr(batch, "node_norm", None) is None:
             propagation, mask = _batch.seeds_of(z, batch, self.options, layers)
-            return _term(z, propagation, self.options, None, mask, None)
+            return regularized(z, propagation, self.options, None, mask, None)
         propagation, weight = _batch.saint_of(z, batch, self.options)
-        value = _term(z, propagation, replace(self.options, reduction="none"), None, None, None)
+        value = regularized(z, propagation, replace(self.options, reduction="none"), None, None, None)
         return (value * weight).sum()
 
     def forget(self) -> None:
         """Let go of the graphs that are kept."""
-        self._cached = []
+        self._cached.clear()
 
     def __getattr__(self, name: str) -> Any:
         if name in OPTIONS and "options" in self.__dict__:
@@ -221,68 +220,42 @@ class PReg(nn.Module):
             shown["reduction"] = o.reduction
         return ", ".join(f"{k}={v!r}" for k, v in shown.items())
 
-    def _propagation(self, edge_index: Tensor | Propagation, edge_weight: Tensor | None, num_nodes: int) -> Propagation:
+    def _propagation(self, edge_index: Tensor | Operator, edge_weight: Tensor | None, num_nodes: int) -> Operator:
         o = self.options
-        keep = _errors.plain() and not isinstance(edge_index, Propagation)
-        for cached in self._cached if keep else ():
-            if cached.matches(edge_index, edge_weight, num_nodes):
-                return cached.propagation
-        made = resolve(
-            edge_index,
-            edge_weight,
-            num_nodes,
-            norm=o.norm,
-            add_self_loops=o.add_self_loops,
-            validate=o.validate,
-        )
-        if keep and _errors.lasting() and not made.differentiable:
-            self._cached = [_Cached(made, edge_index, edge_weight), *self._cached[: KEPT - 1]]
-        return made
+
+        def make() -> Operator:
+            options: dict[str, Any] = {"norm": o.norm, "add_self_loops": o.add_self_loops, "validate": o.validate}
+            return resolve(edge_index, edge_weight, num_nodes, **options)
+
+        if isinstance(edge_index, Operator):
+            return make()
+        return self._cached.find(num_nodes, (edge_index, edge_weight), make)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached": []}  # both deepcopy and pickle call this
+        return {**self.__dict__, "_cached": Kept()}  # both deepcopy and pickle call this
 
 
-class _Cached:
-    """A graph, and the check that a graph is still the same: same objects, same version."""
-
-    def __init__(self, propagation: Propagation, *tensors: Any) -> None:
-        self.propagation = propagation
-        self._seen = [None if t is None else (weakref.ref(t), _version(t)) for t in tensors]
-
-    def matches(self, *graph: Any) -> bool:
-        *tensors, num_nodes = graph
-        return num_nodes == self.propagation.num_nodes and all(
-            t is None if seen is None else (seen[0]() is t and seen[1] is not None and seen[1] == _version(t))
-            for seen, t in zip(self._seen, tensors, strict=True)
-        )
-
-
-def _version(tensor: Tensor | None) -> tuple[Any, ...] | None:
-    if tensor is None:
-        return None
-    held = tensor.as_tensor() if hasattr(tensor, "as_tensor") else tensor  # EdgeIndex wraps a tensor with its version
-    if tensor.is_inference() or held.is_inference():
-        return None  # an inference tensor counts no versions: a change would go unnoticed
-    address = held.data_ptr() if held.layout == torch.strided else None  # x.data = y counts no version
-    state = (tensor._version, held._version, address)
-    return (*state, tensor.shape, tensor.dtype, tensor.device, tensor.requires_grad)
-
-
-def _term(
+def regularized(
     z: Tensor,
-    propagation: Propagation,
+    propagation: Operator,
     options: Options,
     source: Tensor | None,
     mask: Tensor | None,
     batch: Tensor | None,
 ) -> Tensor:
-    _errors.same_device("z", z, "edge_index", propagation.edge_index)
+    _errors.same_device("z", z, "edge_index", propagation)
     if source is not None:
         _errors.logits("source", source)
-        if source.shape != z.shape:
-            raise ValueError(f"source must have the shape of z, {tuple(z.shape)}, got {tuple(source.shape)}.")
+        expected = (propagation.size[0], z.shape[1])
+        if source.shape != expected:
+            whose = "the shape of z" if propagation.size[0] == z.shape[0] else "a row per source and the columns of z"
+            raise ValueError(f"source must have {whose}, {expected}, got {tuple(source.shape)}.")
         _errors.same_device("z", z, "source", source)
+    elif propagation.size[0] != z.shape[0]:
+        raise ValueError(
+            f"the graph leads from {propagation.size[0]} nodes to {z.shape[0]} others: pass source=, the logits of the "
+            "former."
+        )
     if _errors.values_are_checked(options.validate, z):
         _errors.finite_rows("z", z)
         if source is not None:
@@ -302,7 +275,7 @@ def _term(
 
 def _value(
     z: Tensor,
-    propagation: Propagation,
+    propagation: Operator,
     options: Options,
     source: Tensor | None,
     mask: Tensor | None,

@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from propreg import _edges, _errors, _spmm
+from propreg._operator import Operator
 
 Norm = Literal["rw", "sym"]
 Backend = Literal["auto", "csr", "gather"]
@@ -14,7 +15,7 @@ NORMS = ("rw", "sym")
 BACKENDS = ("auto", "csr", "gather")
 
 
-class Propagation:
+class Propagation(Operator):
     r"""The normalized adjacency :math:`\hat A` of a graph, as an operator: ``propagation(z)`` is :math:`\hat A z`.
 
     Edges run source → target and :math:`A_{\text{target},\text{source}}` is the sum of the weights of the edges
@@ -25,13 +26,17 @@ class Propagation:
         \hat A_{rw} = D^{-1} A, \qquad \hat A_{sym} = D^{-1/2} A D^{-1/2},
 
     with 0 wherever a :math:`D_{ii}` is 0. The transpose is stored too, so a backward pass also costs one product.
-    A Propagation is accepted wherever propreg takes an ``edge_index``.
+    A Propagation is accepted wherever propreg takes an ``edge_index``. ``first @ second`` is their product, applied one
+    after the other, which :func:`propreg.preg` takes, too: a metapath is a chain of products.
 
     Args:
-        edge_index: The graph: int64 [2, E]; a sparse tensor [N, N] in COO, CSR or CSC layout, which is A itself
-            (PyG's ``adj_t``); or PyG's ``EdgeIndex``.
+        edge_index: The graph: int64 or int32 [2, E]; a sparse tensor [N, N] in COO, CSR or CSC layout, which is A
+            itself (PyG's ``adj_t``); or PyG's ``EdgeIndex``.
         num_nodes: The number of nodes; required with an edge index, which does not hold it.
         edge_weight: One nonnegative weight per edge; None means 1 for every edge. Gradients flow to it.
+        size: The numbers of sources and targets, (m, n), where edges lead from nodes of one kind to those of another;
+            then Â is n × m, ``norm`` is ``"rw"``, and the term compares the targets' logits with the sources':
+            ``preg(z_targets, propagation, source=z_sources)``.
         norm: ``"rw"`` averages over the neighbors, ``"sym"`` is the symmetric normalization of GCN.
         add_self_loops: Give each node one self-loop: a new one of weight 1, or its own with its weight; of several the
             last counts, as in PyG.
@@ -44,7 +49,8 @@ class Propagation:
         validate: See :func:`propreg.preg`.
 
     Shape:
-        - ``propagation(x)``: x is :math:`(N)` or :math:`(N, *)`, and so is the result.
+        - ``propagation(x)``: x is :math:`(N)` or :math:`(N, *)`, and so is the result; with ``size`` x is
+          :math:`(m, *)`, the result :math:`(n, *)`.
 
     Example:
         >>> import torch
@@ -69,6 +75,7 @@ class Propagation:
         num_nodes: int | None = None,
         edge_weight: Tensor | None = None,
         *,
+        size: tuple[int, int] | None = None,
         norm: Norm = "rw",
         add_self_loops: bool = False,
         degree: Tensor | None = None,
@@ -79,61 +86,34 @@ class Propagation:
         _errors.one_of("backend", backend, BACKENDS)
         if not isinstance(add_self_loops, bool):
             raise TypeError(f"add_self_loops must be True or False, got {add_self_loops!r}.")
-        self.edge_index, self.edge_weight, self.num_nodes = _edges.unpack(edge_index, num_nodes, edge_weight)
-        _edges.check_values(self.edge_index, self.edge_weight, self.num_nodes, validate)
+        self.edge_index, self.edge_weight, self.size = _edges.unpack(edge_index, num_nodes, edge_weight, size)
+        if self.size[0] != self.size[1] and (norm != "rw" or add_self_loops):
+            raise ValueError(
+                f"edges between two kinds of nodes have norm='rw' and no self-loops, got norm={norm!r}, "
+                f"add_self_loops={add_self_loops}: leave them out."
+            )
+        _edges.check_values(self.edge_index, self.edge_weight, self.size, validate)
         self.norm: Norm = norm
         self.add_self_loops = add_self_loops
         self.backend: Backend = backend
         self._given_degree = None if degree is None else self._checked_degree(degree, validate)
         self._csr: _spmm.Csr | None = None
-        self._connected: Tensor | None = None
-        self._all_connected: bool | None = None
 
     @property
     def device(self) -> torch.device:
-        """The device of the graph."""
         return self.edge_index.device
 
     @property
     def differentiable(self) -> bool:
-        """Whether the edge weights require a gradient or carry a tangent; then nothing is cached between calls."""
         weight = self.edge_weight
         if weight is None or weight.requires_grad:
             return weight is not None
         # Inside torch.func nothing is cached anyway; forward_ad.dual_level() is no transform and looks like eager mode.
         return _errors.plain() and forward_ad.unpack_dual(weight).tangent is not None  # type: ignore[no-untyped-call]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        r"""Return :math:`\hat A x`."""
-        return self._apply(x, transposed=False)
-
-    def transposed(self, x: Tensor) -> Tensor:
-        r"""Return :math:`\hat A^\top x`."""
-        return self._apply(x, transposed=True)
-
-    def __matmul__(self, x: Tensor) -> Tensor:
-        return self(x)
-
     def degree(self) -> Tensor:
         """The diagonal of D, float64 [N] (float32 on MPS): the row sums of A with its loops, or what was given."""
         return self._degree(*self._weighted_edges()[::2])
-
-    def connected(self) -> Tensor:
-        """Which nodes have something to agree with: those whose row of A does not sum to 0. Bool [N]."""
-        if self._connected is not None:
-            return self._connected
-        connected = self._row_sums(*self._weighted_edges()[::2]) > 0
-        if _errors.lasting() and not self.differentiable:
-            self._connected = connected
-        return connected
-
-    def all_connected(self) -> bool:
-        """Whether :meth:`connected` holds everywhere; False where that is not known in advance."""
-        if self._all_connected is None:
-            if not (_errors.plain() and _errors.have_values(self.edge_index)) or self.differentiable:
-                return False
-            self._all_connected = bool(self.connected().all())
-        return self._all_connected
 
     def build(self, dtype: torch.dtype = torch.float32) -> "Propagation":
         """Build the matrix for this dtype now rather than on first use, and return the propagation.
@@ -153,9 +133,9 @@ class Propagation:
         return self._like(self.edge_index.to(device), weight)
 
     def to_dense(self, dtype: torch.dtype | None = None) -> Tensor:
-        """Â as a dense [N, N] matrix, to inspect small graphs."""
+        """Â as a dense [targets, sources] matrix, to inspect small graphs."""
         row, col, values = self.entries(dtype or torch.get_default_dtype())
-        dense = values.new_zeros(self.num_nodes, self.num_nodes)
+        dense = values.new_zeros(self.size[1], self.size[0])
         return dense.index_put((row, col), values, accumulate=True)
 
     def entries(self, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
@@ -176,8 +156,9 @@ class Propagation:
         return row, col, values.to(dtype)
 
     def __repr__(self) -> str:
+        nodes = f"num_nodes={self.num_nodes}" if self.size[0] == self.size[1] else f"size={self.size}"
         return (
-            f"Propagation(num_nodes={self.num_nodes}, num_edges={self.edge_index.shape[1]}, norm={self.norm!r}, "
+            f"Propagation({nodes}, num_edges={self.edge_index.shape[1]}, norm={self.norm!r}, "
             f"add_self_loops={self.add_self_loops}, backend={self.backend!r}, device={str(self.device)!r})"
         )
 
@@ -187,8 +168,9 @@ class Propagation:
     def _like(self, edge_index: Tensor, edge_weight: Tensor | None) -> "Propagation":
         return Propagation(
             edge_index,
-            self.num_nodes,
+            None,
             edge_weight,
+            size=self.size,
             norm=self.norm,
             add_self_loops=self.add_self_loops,
             degree=None if self._given_degree is None else self._given_degree.to(edge_index.device),
@@ -215,14 +197,15 @@ class Propagation:
         return degree
 
     def _apply(self, x: Tensor, *, transposed: bool) -> Tensor:
-        if x.dim() == 0 or x.shape[0] != self.num_nodes:
+        rows, targets = self.size[::-1] if transposed else self.size
+        if x.dim() == 0 or x.shape[0] != rows:
             raise ValueError(
-                f"the graph has {self.num_nodes} nodes but x has shape {tuple(x.shape)}: its rows must be the nodes."
+                f"the graph has {rows} nodes but x has shape {tuple(x.shape)}: its rows must be the nodes."
             )
         if not x.is_floating_point():
             raise TypeError(f"x must be a floating-point tensor, but its dtype is {x.dtype}.")
         _errors.same_device("x", x, "the graph", self.edge_index)
-        flat = x.reshape(self.num_nodes, -1) if x.numel() else x.reshape(self.num_nodes, 0)
+        flat = x.unsqueeze(-1) if x.dim() == 1 else x.flatten(1)
         if flat.dtype in (torch.float16, torch.bfloat16):
             flat = flat.float()
         built = self._csr is not None and self._csr.has(flat.dtype)
@@ -232,8 +215,8 @@ class Propagation:
         else:
             row, col, values = self.entries(flat.dtype)
             source, target = (row, col) if transposed else (col, row)
-            out = _spmm.gather(flat, target, source, values, self.num_nodes)
-        return out.reshape(x.shape)
+            out = _spmm.gather(flat, target, source, values, targets)
+        return out.reshape(targets, *x.shape[1:])
 
     def _matrix(self, dtype: torch.dtype) -> _spmm.Csr:
         csr = self._csr
@@ -244,10 +227,13 @@ class Propagation:
                     f"call propagation.build({dtype}) before, or use backend='auto'."
                 )
             row, col, values = self.entries(dtype)
-            csr = csr or _spmm.Csr(row, col, (self.num_nodes, self.num_nodes))
+            csr = csr or _spmm.Csr(row, col, (self.size[1], self.size[0]))
             csr.set_values(values)
             self._csr = csr
         return csr
+
+    def _reached(self) -> Tensor:
+        return self._row_sums(*self._weighted_edges()[::2]) > 0
 
     def _weighted_edges(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Rows, columns and weights of A with its loops, in float64 where the device has it; None where all are 1.
@@ -288,16 +274,16 @@ class Propagation:
 
 
 def resolve(
-    edge_index: Tensor | Propagation,
+    edge_index: Tensor | Operator,
     edge_weight: Tensor | None,
     num_nodes: int,
     *,
     norm: Norm,
     add_self_loops: bool,
     validate: bool | None,
-) -> Propagation:
-    """The Propagation of a graph: built here, or checked against z if the caller passed one."""
-    if not isinstance(edge_index, Propagation):
+) -> Operator:
+    """The Propagation of a graph: built here, or checked against z if the caller passed one, or a product."""
+    if not isinstance(edge_index, Operator):
         return Propagation(
             edge_index, num_nodes, edge_weight, norm=norm, add_self_loops=add_self_loops, validate=validate
         )
@@ -308,7 +294,8 @@ def resolve(
             f"the Propagation has {edge_index.num_nodes} nodes but z has {num_nodes} rows: pass logits of its whole "
             "graph, or the Propagation of the subgraph."
         )
-    if norm not in ("rw", edge_index.norm) or (add_self_loops and not edge_index.add_self_loops):
+    own = (edge_index.norm, edge_index.add_self_loops) if isinstance(edge_index, Propagation) else ("rw", False)
+    if norm not in ("rw", own[0]) or (add_self_loops and not own[1]):
         raise ValueError(
             f"norm={norm!r}, add_self_loops={add_self_loops} contradict the given {edge_index!r}: "
             "a Propagation carries its own norm and loops; build it with these, or pass edge_index."
@@ -316,10 +303,17 @@ def resolve(
     return edge_index
 
 
+def edges(graph: Operator) -> Propagation:
+    """Raise unless a graph has edges between nodes of one kind: some measures are sums over them."""
+    if not isinstance(graph, Propagation) or graph.size[0] != graph.size[1]:
+        raise TypeError(f"edge_index must have edges between nodes of one kind, got {graph!r}: pass the edges.")
+    return graph
+
+
 def not_swapped(z: object, edge_index: object) -> None:
     """Raise if logits and graph are swapped; each alone in the wrong place has its own error."""
     logits = isinstance(edge_index, Tensor) and edge_index.layout == torch.strided and edge_index.is_floating_point()
-    if logits and (isinstance(z, Propagation) or (isinstance(z, Tensor) and _is_graph(z))):
+    if logits and (isinstance(z, Operator) or (isinstance(z, Tensor) and _is_graph(z))):
         raise TypeError("z is a graph and edge_index holds logits: swap the two, the logits come first.")
 
 

@@ -5,10 +5,11 @@ from torch import Tensor
 
 from propreg import _errors
 from propreg._baselines import laplacian
-from propreg._propagation import Propagation, not_swapped, resolve
+from propreg._operator import Operator
+from propreg._propagation import edges, not_swapped, resolve
 
 
-def dirichlet_energy(z: Tensor, edge_index: Tensor | Propagation, edge_weight: Tensor | None = None) -> Tensor:
+def dirichlet_energy(z: Tensor, edge_index: Tensor | Operator, edge_weight: Tensor | None = None) -> Tensor:
     r"""The Dirichlet energy per node,
 
     .. math::
@@ -36,7 +37,7 @@ def dirichlet_energy(z: Tensor, edge_index: Tensor | Propagation, edge_weight: T
     return total / max(z.shape[0], 1)
 
 
-def mean_average_distance(z: Tensor, edge_index: Tensor | Propagation) -> Tensor:
+def mean_average_distance(z: Tensor, edge_index: Tensor | Operator) -> Tensor:
     r"""The mean average distance MAD of Chen et al. (AAAI 2020) over neighbors,
 
     .. math::
@@ -61,7 +62,7 @@ def mean_average_distance(z: Tensor, edge_index: Tensor | Propagation) -> Tensor
     """
     not_swapped(z, edge_index)
     _errors.logits("z", z)
-    graph = resolve(edge_index, None, z.shape[0], norm="rw", add_self_loops=False, validate=None)
+    graph = edges(resolve(edge_index, None, z.shape[0], norm="rw", add_self_loops=False, validate=None))
     _errors.same_device("z", z, "edge_index", graph.edge_index)
     if z.dtype in (torch.float16, torch.bfloat16):
         z = z.float()
