@@ -8,10 +8,13 @@ import torch
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import ParameterGrid
+from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import propreg
 from fitting.own_modules import DATA, GRAPH, SPLIT
 from propreg.data.errors import DataError
+from propreg.data.own.pyg import data_class
 from propreg.fitting.estimator import GraphClassifier
 from propreg.fitting.fit import fit
 
@@ -69,3 +72,70 @@ def test_options_reach_the_fit_and_other_tasks_do_not() -> None:
     with pytest.raises(ValueError, match="GraphClassifier is for classes"):
         GraphClassifier("mlp", options={"task": "multilabel"}, **QUICK).fit(data)
     assert propreg.GraphClassifier is GraphClassifier
+
+
+class OnPoints(GraphClassifier):
+    """The estimator on a matrix of points, each linked to the next one: what scikit-learn's checks can call.
+
+    The checks of the matrix itself are scikit-learn's own, as a graph's are those of its reader.
+    """
+
+    def fit(self, graph: Any, y: Any = None, *, masks: Any = None) -> Any:
+        validate_data(self, graph, y)
+        return super().fit(_linked(graph), y, masks=masks)
+
+    def predict(self, graph: Any = None) -> Any:
+        return super().predict(self._graph(graph))
+
+    def predict_proba(self, graph: Any = None) -> Any:
+        return super().predict_proba(self._graph(graph))
+
+    def score(self, graph: Any, y: Any = None, sample_weight: Any = None) -> float:
+        return super().score(self._graph(graph), y, sample_weight)
+
+    def _graph(self, points: Any) -> Any:
+        check_is_fitted(self)
+        return _linked(validate_data(self, points, reset=False))
+
+
+def _linked(points: Any) -> Any:
+    points = np.asarray(points, np.float32)
+    numbers = np.arange(len(points))
+    ring = np.stack([numbers, np.roll(numbers, 1)])
+    edges = torch.from_numpy(np.concatenate([ring, ring[::-1]], axis=1))
+    return data_class()(x=torch.tensor(points), edge_index=edges)
+
+
+CANNOT = {
+    "check_classifiers_classes": "its classes are −1 and 1, and here −1 is a node without a label",
+    "check_class_weight_classifiers": "it passes a dict, and class_weight is 'balanced' or None",
+    "check_array_api_input": "an MLP and a GNN compute with torch, whatever holds the features",
+}
+"""Of scikit-learn's checks, those that cannot apply, and why."""
+POINTS = OnPoints("mlp", mu=0.3, seeds=1, max_epochs=40, options={"test": "cv", "splits": 3, "lr": 0.1})
+CHECKS = [(check.func.__name__, check) for _, check in estimator_checks_generator(POINTS)]
+QUICK_CHECKS = {
+    "check_estimator_cloneable", "check_estimator_repr", "check_no_attributes_set_in_init", "check_mixin_order",
+    "check_estimators_unfitted", "check_do_not_raise_errors_in_init_or_set_params", "check_get_params_invariance",
+    "check_parameters_default_constructible", "check_set_params", "check_valid_tag_types", "check_dict_unchanged",
+    "check_dont_overwrite_parameters", "check_estimators_overwrite_params", "check_n_features_in",
+    "check_classifiers_regression_target", "check_estimators_nan_inf", "check_requires_y_none",
+}  # fmt: skip
+"""The others train several times, and wait for ``make slow``."""
+
+
+def test_the_names_of_checks_are_those_of_scikit_learn() -> None:
+    assert (CANNOT.keys() | QUICK_CHECKS) <= {name for name, _ in CHECKS}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        pytest.param(name, check, id=f"{name}-{i}", marks=[] if name in QUICK_CHECKS else [pytest.mark.slow])
+        for i, (name, check) in enumerate(CHECKS)
+        if name not in CANNOT
+    ],
+)
+def test_scikit_learns_checks(name: str, check: Any) -> None:  # noqa: ARG001
+    check(clone(POINTS))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph
@@ -136,9 +137,10 @@ def _encoded(y: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
         >>> _encoded(["b", None, "a"])[0].tolist(), _encoded(np.array([5, -1, 3]))[1].tolist()
         ([1, -1, 0], [3, 5])
     """
-    given = np.asarray(y.detach().cpu() if hasattr(y, "detach") else y)
+    given = column_or_1d(np.asarray(y.detach().cpu() if hasattr(y, "detach") else y), warn=True)
     unknown = [label in (None, -1) or (isinstance(label, float) and math.isnan(label)) for label in given.tolist()]
     known = ~np.array(unknown, np.bool_)
     labels = np.full(len(given), -1, np.int64)
+    check_classification_targets(np.array(given[known].tolist()))
     names, labels[known] = np.unique(np.array(given[known].tolist()), return_inverse=True)
     return labels, names
