@@ -23,6 +23,7 @@ from propreg.data.graph import Split
 from propreg.engine import train_all
 from propreg.fitting.fit import fit
 from propreg.fitting.result import FitResult
+from store_faults import RESULTS, keep
 
 MANY: dict[str, Any] = QUICK | {"mu": [0.1, 0.5], "seeds": 3}
 RUNS = 9
@@ -220,6 +221,11 @@ from propreg.fitting.fit import fit
 fit(communities(), mu=[0.5], splits=3, seeds=12, train_per_class=5, val_per_class=5, max_epochs=60, progress=False,
     resume=sys.argv[1])
 """
+
+
+def test_files_keep_the_names_that_earlier_versions_gave_them(tmp_path: Path) -> None:
+    assert keep(tmp_path, RESULTS[:1])
+    assert [file.name for file in tmp_path.glob("runs/*/*")] == ["bf9022c8bae5d39c8050f389abfd057a.safetensors"]
 
 
 @pytest.mark.slow

@@ -128,6 +128,8 @@ def test_a_later_rung_leaves_the_batches_before_it_as_they_are() -> None:
     assert [batch.id for batch in before] == [batch.id for batch in after if batch.id in {b.id for b in before}]
     assert len(after) > len(before)
     assert all(len({run.seed == 0 for run in batch.runs}) == 1 for batch in after), "no batch has runs of two rungs"
+    streams = [[(run.split, run.seed) for run in batch.runs] for batch in after]
+    assert all(each == sorted(each) for each in streams), "runs of one stream are side by side"
 
 
 def test_configurations_that_differ_in_a_setting_per_replica_are_one_batch() -> None:

@@ -5,7 +5,7 @@ undisturbed one.
 """
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from propreg.store.run import Batch, Cell, Run
@@ -25,7 +25,7 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
         (10, 20, 'digits gcn plain')
     """
     groups: dict[tuple[object, ...], dict[str, Run]] = {}
-    made: dict[tuple[object, ...], tuple[Batch, int]] = {}
+    made: dict[tuple[object, ...], tuple[Batch, int, Callable[[Run], tuple[object, ...]]]] = {}
     for line in lines:
         # A later rung must not change the batches of the rungs before it, nor one search those of another.
         searched = (line.variant, line.rung) if line.search else ()
@@ -35,15 +35,16 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
                 groups[shared] = {}
                 size = line.batch or batch_size(cell.model.name, cell.dataset)
                 title = f"{line.dataset} {line.model} {line.method.name}"
-                made[shared] = (Batch(title, (), line.rules, line.measures, line.graph), size)
+                order = _by_stream if line.search else _by_cell
+                made[shared] = (Batch(title, (), line.rules, line.measures, line.graph), size, order)
             members = groups[shared]
             for split, seed in itertools.product(line.splits, line.seeds):
                 run = Run(cell, split, seed)
                 members.setdefault(run.key, run)
     found = []
     for shared, members in groups.items():
-        batch, size = made[shared]
-        ordered = sorted(members.values(), key=lambda r: (r.cell.strength, r.cell.text, r.split, r.seed))
+        batch, size, order = made[shared]
+        ordered = sorted(members.values(), key=order)
         found += [replace(batch, runs=tuple(ordered[i : i + size])) for i in range(0, len(ordered), size)]
     return found
 
@@ -61,6 +62,15 @@ def joined(batches: Iterable[Batch]) -> list[Batch]:
 def longest_first(batches: Sequence[Batch]) -> list[Batch]:
     """By cost, the largest first: the last ones are short, so that several workers finish together."""
     return sorted(batches, key=lambda batch: (-batch.cost, batch.id))
+
+
+def _by_cell(run: Run) -> tuple[object, ...]:
+    return run.cell.strength, run.cell.text, run.split, run.seed
+
+
+def _by_stream(run: Run) -> tuple[object, ...]:
+    """Side by side are the runs of one random stream, whose augmentations a network may compute once."""
+    return run.split, run.seed, run.cell.strength, run.cell.text
 
 
 def _shared(cell: Cell) -> tuple[object, ...]:
