@@ -43,8 +43,8 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
                 members.setdefault(run.key, run)
     found = []
     for shared, members in groups.items():
-        batch, size, order = made[shared]
-        ordered = sorted(members.values(), key=order)
+        batch, size, key = made[shared]
+        ordered = sorted(members.values(), key=key)
         found += [replace(batch, runs=tuple(ordered[i : i + size])) for i in range(0, len(ordered), size)]
     return found
 
