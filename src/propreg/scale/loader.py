@@ -38,7 +38,6 @@ class Loader:
 
     Attributes:
         epoch: The number of the next epoch, from 0; set it to go on where a training stopped.
-        preg_seeds: How many nodes each batch holds for ``preg``.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -91,6 +90,7 @@ class Loader:
 
     @property
     def preg_seeds(self) -> int:
+        """How many nodes each batch holds for ``preg``."""
         return self._batches.preg_seeds
 
     def __len__(self) -> int:

@@ -45,7 +45,7 @@ class TorchSampler:
     def _sampled(self, seeds: Tensor, generator: torch.Generator, others: Tensor) -> Sample:
         row, device = self._row, seeds.device
         row.scatter_reduce_(0, seeds, torch.arange(len(seeds), dtype=torch.int32, device=device), "amax")
-        count = torch.tensor(len(seeds), device=device)
+        count = torch.full((), len(seeds), device=device)
         fresh, numbers, count = self._numbered(others, count)
         nodes, rows = torch.cat([seeds, fresh]), torch.cat([torch.arange(len(seeds), device=device), numbers])
         root_rows = row[others].long()

@@ -1,0 +1,268 @@
+"""Large graphs: sampling, mini-batch steps with P-reg over without, and full batches of up to 124 M directed edges.
+
+Every graph is drawn anew (``propreg.data.synthetic``). PyG's ``NeighborLoader`` is compared where pyg-lib is installed.
+"""
+
+import importlib.util
+import itertools
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch_geometric.nn import SAGEConv
+from torch_geometric.utils import k_hop_subgraph
+
+from common import Record, arguments, seconds, seconds_per_epoch, show
+from engine import GCN, engine_epoch
+from propreg import Propagation, preg
+from propreg.data.csr import InEdges
+from propreg.data.graph import Split
+from propreg.data.own.pyg import graph_from_data
+from propreg.data.synthetic import random_graph
+from propreg.engine import Method, Problem
+from propreg.scale import Loader, MiniBatchPReg
+from propreg.scale.numpy_sampler import NumpySampler
+from propreg.scale.randomness import numpy_generator, torch_generator
+from propreg.scale.torch_sampler import TorchSampler, in_edges
+
+FANOUTS = ([10, 10], [15, 10, 5])
+SEEDS = 1024
+COST = 1.25
+
+
+def size_of(edges: int) -> str:
+    """Edges in words."""
+    return f"{edges / 1e6:.3g} M edges"
+
+
+def sampler(device: str, nodes: int, edges: int) -> list[Record]:
+    """Time of a sample, against ``k_hop_subgraph`` of as many hops; exact hops too."""
+    index = random_graph(nodes, edges, 1, device=device).edge_index
+    case, records, exact = f"sample, {size_of(edges)}", [], {}
+    for hops in (1, 2, 3):
+        seeds = torch.randperm(nodes, device=device)[:SEEDS]
+        exact[hops] = seconds(lambda h=hops, s=seeds: k_hop_subgraph(s, h, index, True, nodes), device, 3)  # type: ignore[misc]
+        records.append(Record(case, device, f"k_hop_subgraph, {hops} hops", 1e3 * exact[hops], "ms"))
+    for fanouts, replace in [([-1], False), ([-1, -1], False), *itertools.product(FANOUTS, (True, False))]:
+        draw = drawing(index, nodes, fanouts, replace)
+        how = " with replacement" if replace else ""
+        for count in (SEEDS,) if device == "cpu" or fanouts[0] < 0 else (SEEDS, 8 * SEEDS):
+            some = [torch.randperm(nodes, device=device)[:count] for _ in range(8)]
+            turn = itertools.cycle(some)
+            took = seconds(lambda d=draw, t=turn: d(next(t)), device)  # type: ignore[misc]
+            metric = f"{fanouts}{how}, {count} seeds"
+            against = f"k_hop_subgraph, {len(fanouts)} hops" if count == SEEDS else None
+            ratio = exact[len(fanouts)] / took if against else None
+            records.append(Record(case, device, metric, 1e3 * took, "ms", against, ratio))
+            if device == "cuda":
+                records.append(Record(case, device, metric, count / took / 1e6, "M seeds/s"))
+    if importlib.util.find_spec("pyg_lib") and device == "cpu":
+        records += neighbor_loader(index, nodes, case)
+    return records
+
+
+def drawing(index: Tensor, nodes: int, fanouts: list[int], replace: bool) -> Callable[[Tensor], object]:
+    """The sampler of the device."""
+    if index.is_cuda:
+        start, source, _ = in_edges(index, nodes, None)
+        on_gpu, generator = TorchSampler(start, source, fanouts, replace=replace), torch_generator([0], index.device)
+        return lambda seeds: on_gpu(seeds, generator)
+    on_cpu, rng = NumpySampler(InEdges.of(index.numpy(), nodes), fanouts, replace=replace), numpy_generator([0])
+    return lambda seeds: on_cpu(seeds, rng)
+
+
+def neighbor_loader(index: Tensor, nodes: int, case: str) -> list[Record]:
+    """The same through both loaders, without features."""
+    from torch_geometric.data import Data
+    from torch_geometric.loader import NeighborLoader
+
+    data, records = Data(edge_index=index, num_nodes=nodes), []
+    for fanouts in FANOUTS:
+        took = []
+        for loader in (Loader(data, fanouts, batch_size=SEEDS), NeighborLoader(data, fanouts, batch_size=SEEDS)):
+            batches = iter(loader)
+            took.append(seconds(lambda b=batches: next(b), "cpu", 30))  # type: ignore[misc]
+        metric = f"Loader {fanouts}, {SEEDS} seeds"
+        records.append(Record(case, "cpu", metric, 1e3 * took[0], "ms", "NeighborLoader", took[1] / took[0]))
+    return records
+
+
+class Sage(torch.nn.Module):
+    """Two layers of width 64."""
+
+    def __init__(self, features: int, classes: int) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(features, 64), SAGEConv(64, classes)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = F.dropout(self.first(x, edge_index).relu(), 0.5, self.training)
+        return self.second(h, edge_index)  # type: ignore[no-any-return]
+
+
+def step(device: str, nodes: int, degree: int, rounds: int) -> list[Record]:
+    """Sampling and a training step, with P-reg over without; the two alternate and the median ratio counts."""
+    data = random_graph(nodes, nodes * degree, 100, 40, device=device)
+    regularizer, steps = MiniBatchPReg(cost=COST), {}
+    for term in (None, regularizer):
+        loader = Loader(data, [10, 10], batch_size=SEEDS, preg=term)
+        steps[term] = training(loader, Sage(100, 40).to(device), term)
+    times: dict[MiniBatchPReg | None, list[float]] = {None: [], regularizer: []}
+    for i in range(rounds):
+        for term in (None, regularizer) if i % 2 else (regularizer, None):
+            times[term].append(seconds_per_epoch(steps[term], device, 5, warm=1 if i else 5))
+    ratio = statistics.median(b / a for a, b in zip(*times.values(), strict=True))
+    case = f"step, mean degree {degree}, {size_of(nodes * degree)}"
+    plain, with_term = (statistics.median(each) for each in times.values())
+    return [
+        Record(case, device, "without P-reg", 1e3 * plain, "ms"),
+        Record(case, device, f"with P-reg at cost={COST}", 1e3 * with_term, "ms", "without", ratio),
+        Record(case, device, "seeds of P-reg", loader.preg_seeds, f"beside {SEEDS}"),
+    ]
+
+
+def training(loader: Loader, model: Sage, term: MiniBatchPReg | None) -> Callable[[], None]:
+    """One batch and one step of Adam."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+    def endless() -> Iterator[object]:
+        while True:
+            yield from loader
+
+    batches = endless()
+
+    def run() -> None:
+        batch = next(batches)
+        z = model(batch.x, batch.edge_index)  # type: ignore[attr-defined]
+        size = batch.batch_size  # type: ignore[attr-defined]
+        loss = F.cross_entropy(z[:size], batch.y[:size])  # type: ignore[attr-defined]
+        if term is not None:
+            loss = loss + 0.2 * term(z, batch)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+
+    return run
+
+
+def full_batch(device: str, nodes: int, edges: int, rounds: int) -> list[Record]:
+    """The engine's GCN without and with P-reg, and one run at a time with torch's CSR product."""
+    case = f"full batch, {size_of(edges)}, {nodes / 1e6:.3g} M nodes"
+    start = time.perf_counter()
+    data = random_graph(nodes, edges, 100, 47, homophily=0.8, device=device)
+    waited(device)
+    records = [Record(case, device, "to draw the graph", time.perf_counter() - start, "s")]
+    alone = serial(data.x, data.edge_index, data.y, data.train_mask)
+    one = seconds_per_epoch(alone, device, rounds, warm=2)
+    del alone
+    records.append(Record(case, device, "GCN + P-reg in plain torch, per epoch", 1e3 * one, "ms"))
+    graph = graph_from_data(data.to("cpu"))
+    del data
+    free(device)
+    start = time.perf_counter()
+    made = problem(graph, device)
+    epochs = {name: engine_epoch(made, GCN, method, 1) for name, method in METHODS.items()}
+    epochs["plain"]()
+    waited(device)
+    records.append(Record(case, device, "ready to train, first epoch included", time.perf_counter() - start, "s"))
+    times: dict[str, list[float]] = {name: [] for name in METHODS}
+    for i in range(3):
+        for name in METHODS if i % 2 else reversed(METHODS):
+            times[name].append(seconds_per_epoch(epochs[name], device, rounds, warm=1 if i else 5))
+    ratio = statistics.median(b / a for a, b in zip(*times.values(), strict=True))
+    took = {name: statistics.median(each) for name, each in times.items()}
+    records.append(Record(case, device, "GCN, per epoch", 1e3 * took["plain"], "ms"))
+    records.append(Record(case, device, "GCN + P-reg, per epoch", 1e3 * took["preg"], "ms", "GCN", ratio))
+    if device == "cuda":
+        records.append(Record(case, device, "peak memory", torch.cuda.max_memory_allocated() / 1e9, "GB"))
+    del epochs
+    free(device)
+    four = seconds_per_epoch(engine_epoch(made, GCN, METHODS["preg"], 4), device, rounds, warm=5) / 4
+    metric = "GCN + P-reg, per epoch and replica of 4"
+    return [*records, Record(case, device, metric, 1e3 * four, "ms", "plain torch", one / four)]
+
+
+METHODS = {"plain": Method("plain"), "preg": Method.preset("paper")}
+
+
+def problem(graph: object, device: str) -> Problem:
+    """A drawn graph with its one split, under the names of all."""
+    split: Split = graph.split  # type: ignore[attr-defined]
+    return Problem(graph, {str(i): split for i in range(10)}, torch.device(device))  # type: ignore[arg-type]
+
+
+def serial(x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], None]:
+    """An epoch of one run as a careful user writes it: Â built once, an evaluation each epoch."""
+    gcn = Propagation(edge_index, len(x), norm="sym", add_self_loops=True)
+    average = Propagation(edge_index, len(x))
+    first, second = torch.nn.Linear(x.shape[1], 64).to(x.device), torch.nn.Linear(64, int(y.max()) + 1).to(x.device)
+    optimizer = torch.optim.Adam([*first.parameters(), *second.parameters()], lr=0.01)
+
+    def forward(training: bool) -> Tensor:
+        h = F.dropout(gcn(first(F.dropout(x, 0.5, training))).relu(), 0.5, training)
+        return gcn(second(h))
+
+    def epoch() -> None:
+        optimizer.zero_grad()
+        z = forward(True)
+        torch.autograd.backward(F.cross_entropy(z[train], y[train]) + 0.5 * preg(z, average))
+        optimizer.step()
+        with torch.no_grad():
+            (forward(False).argmax(-1) == y).float().mean().item()
+
+    return epoch
+
+
+def linearity(device: str, sizes: tuple[int, ...]) -> list[Record]:
+    """The engine's time per epoch and edge, over that of the largest graph."""
+    each = {}
+    for edges in sizes:
+        graph = graph_from_data(random_graph(edges // 20, edges, 64, 16, device=device).to("cpu"))
+        run = engine_epoch(problem(graph, device), GCN, METHODS["preg"], 1)
+        each[edges] = seconds_per_epoch(run, device, 10, warm=5) / edges
+        del run
+        free(device)
+    most = each[sizes[-1]]
+    return [
+        Record(
+            "full batch, mean degree 20", device, f"per epoch and edge, {size_of(n)}", 1e9 * took, "ns",
+            size_of(sizes[-1]), took / most,
+        )
+        for n, took in each.items()
+    ]  # fmt: skip
+
+
+def waited(device: str) -> None:
+    """Wait for the GPU."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def free(device: str) -> None:
+    """Give back memory that is held for nothing, and count its peak anew."""
+    if device == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def main() -> None:
+    """Measure and print."""
+    options = arguments(__doc__.splitlines()[0] if __doc__ else "")
+    device, quick = options.device, options.quick
+    if not importlib.util.find_spec("pyg_lib"):
+        print("pyg-lib is not installed: PyG's NeighborLoader is not compared")
+    small = (100_000, 1_000_000) if quick else (1_000_000, 10_000_000)
+    records = sampler(device, *small)
+    for degree in (10, 50):
+        records += step(device, 20_000 if quick else 200_000, degree, rounds=5 if quick else 15)
+    many = device == "cuda" and not quick
+    whole = (2_449_029, 123_718_280) if many else (20_000, 1_000_000)
+    records += full_batch(device, *whole, rounds=10 if many else 5)
+    records += linearity(device, (2**20, 2**22, 2**24, 2**26) if many else (2**17, 2**19, 2**21)[: 2 if quick else 3])
+    show(records, device, options.json, options.save)
+
+
+if __name__ == "__main__":
+    main()
