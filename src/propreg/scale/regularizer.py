@@ -20,8 +20,8 @@ class MiniBatchPReg(nn.Module):
 
     With ``num_neighbors=k`` a seed keeps k of its neighbors at random, each for as many as it stands for. Then
     ``"squared_error"`` is corrected by the variance among the neighbors, and its mean is still that of the whole graph.
-    Cross entropy becomes larger, by an extra penalty on differences among neighbors: 1.2 times the term with 5 neighbors
-    of about 15 on a trained model, 1.04 times with 10. Nothing is known of any other ``phi``.
+    Cross entropy becomes larger, by an extra penalty on differences among neighbors, which ``docs/large-graphs.md``
+    measures. Nothing is known of any other ``phi``.
 
     Args:
         phi, norm, add_self_loops, detach: As for :func:`propreg.preg`.
