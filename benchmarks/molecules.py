@@ -7,6 +7,9 @@ one seed, as ``fit_graphs`` trains them.
 
 On a CPU times are of the processor, of all threads together: other programs do not count. There the matrix products of
 a step are timed alone, too: no program can be faster. Their share decides how much there is to gain.
+
+``--forms`` measures only what P-reg costs: the engine's step in the paper form and in the official-code form, which
+takes three passes, against that of the plain model.
 """
 
 import itertools
@@ -162,6 +165,25 @@ def products(data: MoleculeDataset, model: MoleculeModel, steps: int) -> float:
     return timed(step, "cpu", steps)
 
 
+def forms(data: MoleculeDataset, models: list[MoleculeModel], device: str) -> Iterator[Record]:
+    """The step of each form against the plain one, all with as many runs."""
+    seeds, members, steps = (SEEDS, 11, 40) if device == "cuda" else (1, 12, 6)
+    for model in models:
+        plain = 0.0
+        for form in ("plain", "paper", "reference"):
+            taken = engine(data, model, form, seeds, members, device, steps)
+            plain = plain or taken
+            yield Record(name_of(model), device, f"step, {form}", 1e3 * taken, "ms", "plain", taken / plain)
+            if device == "cuda":
+                torch.cuda.empty_cache()
+
+
+def name_of(model: MoleculeModel) -> str:
+    """The model, with its size if that is not OGB's."""
+    size = "" if (model.hidden, model.layers) == PUBLISHED else f" of {model.layers} layers of {model.hidden}"
+    return f"{model.name}{size}{' + virtual node' if model.virtual_node else ''}"
+
+
 def timed(step: object, device: str, steps: int, warm: int = 5) -> float:
     """Seconds per call; on a CPU the least of the processor's."""
     assert callable(step)
@@ -188,6 +210,7 @@ def main() -> None:
     """Measure and print."""
     options = parser(__doc__ or "")
     options.add_argument("--dataset", default="ogbg_moltox21")
+    options.add_argument("--forms", action="store_true", help="only what each form of P-reg costs")
     given = settled(options)
     gpu = given.device == "cuda"
     data = propreg.load_dataset(given.dataset)
@@ -201,10 +224,11 @@ def main() -> None:
         models += [MoleculeModel("mol-gin"), MoleculeModel("mol-gcn", virtual_node=True)]
     if not gpu:
         models = [MoleculeModel(name, *size) for size in (PUBLISHED, SMALL) for name in ("mol-gin", "mol-gcn")]
+    if given.forms:
+        return show(list(forms(data, models, given.device)), given.device, given.json, given.save)
     for model in models:
-        size = "" if (model.hidden, model.layers) == PUBLISHED else f" of {model.layers} layers of {model.hidden}"
         for form in ("plain", "paper") if gpu and not given.quick else ("paper",):
-            title = f"{model.name}{size}{' + virtual node' if model.virtual_node else ''}, {form}"
+            title = f"{name_of(model)}, {form}"
             base = loop(data, model, form, given.device, 100 if gpu else 12)
             records.append(Record(title, given.device, "step of the loop", 1e3 * base, "ms"))
             if not gpu:

@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from building.molecules import ratios, verdicts
 from building.record import FORMS, OFFICIAL_FORM, RESULTS, ROOT, Curve, Point, curve, curves, published
 from building.tables import benchmark, both_forms
 from propreg.store.progress import count_runs
@@ -110,6 +111,9 @@ def facts(results: Results) -> dict[str, Any]:
         "drawn": lambda *key: _drawn(results, *key),
         "level": lambda *key: _level(results, *key),
         "benchmark": _benchmark,
+        "molecule_cells": lambda form: verdicts(results, form).total(),
+        "molecule_verdicts": lambda form, verdict: verdicts(results, form)[verdict],
+        "form_cost": lambda form, which: (max if which == "most" else min)(ratios(form)),
         "squared_in_paper": _squared_in_paper,
         "squared_distance": lambda *key: _squared_distance(results, *key),
         "omega": _omega,

@@ -315,6 +315,20 @@ def promises(_: Results) -> str:
     return table(["promise", "how it is tested", "in `tests/`", "inputs", "broken"], list(rows()))
 
 
+def molecule_gains(results: Results) -> str:
+    """What each form of P-reg gains in Table 3."""
+    from building.molecules import gains
+
+    return gains(results)
+
+
+def molecule_costs(_: Results) -> str:
+    """What a step of each form costs."""
+    from building.molecules import costs
+
+    return costs()
+
+
 def examples(_: Results) -> str:
     """Every program of examples/: its first sentence, and its code."""
     shown = []
@@ -349,6 +363,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "exit codes": exit_codes,
     "examples": examples,
     "promises": promises,
+    "molecule gains": molecule_gains,
+    "molecule costs": molecule_costs,
 }
 
 
