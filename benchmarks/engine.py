@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common import Record, arguments, seconds, seconds_per_epoch, show
+from common import Record, parser, seconds, seconds_per_epoch, settled, show
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.graph import SparseFeatures
 from propreg.data.splits import official_splits
@@ -214,6 +214,15 @@ def memory(name: str) -> list[Record]:
     return [Record(f"GCN {name}", "cuda", "peak memory per replica", each / 1e6, "MB", "estimate", each / estimate)]
 
 
+def beside_rivals(name: str, device: str, quick: bool) -> list[Record]:
+    """The engine in the paper form, beside programs that do the same."""
+    import rivals
+
+    data, method = problem(name, device), Method.preset("paper")
+    task = rivals.Task.of(data.graph, dict(data.splits))
+    return rivals.compare(f"GCN+P-reg {name}", task, lambda runs: engine_epoch(data, GCN, method, runs), device, quick)
+
+
 def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int]:
     free, _ = torch.cuda.mem_get_info()
     most = int(0.35 * free / bytes_per_replica(data, model, method))
@@ -224,8 +233,15 @@ def _sizes(data: Problem, model: Model, method: Method, quick: bool) -> list[int
 
 def main() -> None:
     """Measure and print."""
-    options = arguments(__doc__.splitlines()[0] if __doc__ else "")
+    known = parser(__doc__.splitlines()[0] if __doc__ else "")
+    known.add_argument(
+        "--rivals", action="store_true", help="against torch.func.vmap and JAX instead: benchmarks/rivals.py"
+    )
+    options = settled(known)
     device = options.device
+    if options.rivals:
+        show(beside_rivals("cora", device, options.quick), device, options.json, options.save)
+        return
     gcn = ("cora", "photo") if options.quick else ("cora", "photo", "cs", "physics")
     gat = ("cora",) if options.quick or device == "cpu" else ("cora", "physics")
     records = [r for name in gcn for r in compare(name, GCN, device, options.quick)]

@@ -152,6 +152,9 @@ def run(
     normalize_features: Annotated[
         bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Print the memory and the time that it would take, and train nothing.")
+    ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
 ) -> None:
@@ -188,7 +191,7 @@ def run(
         raise typer.BadParameter(str(error)) from error
     with StatusLine("loading PyTorch …"):  # takes seconds
         from propreg.running import text
-        from propreg.running.folder import PAGE, claim, claim_again
+        from propreg.running.folder import claim, claim_again
 
     own = {"train_per_class": train_per_class, "val_per_class": val_per_class}
     source = _source(dataset, graph, own, directed=directed, splits=splits, folds=test is not None)
@@ -221,6 +224,10 @@ def run(
         raise
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    if plan:
+        from propreg.running.forecast import forecast
+
+        return say(forecast(plans))
     with suppress(BrokenPipeError):  # a closed pipe must not stop the run: the folder is still written
         say(text.before(plans[0], names))
     claimed = claim_again(output) if resume else claim(output, replace=replace)
@@ -228,10 +235,18 @@ def run(
     say(text.kept(claimed.folder, earlier, resumed=resume))
     with terminated_like_interrupted():
         finished, folder = _train_and_write(plans, claimed, output, progress)
-    if open_ and folder is not None and (folder / PAGE).exists():
+    _end(finished, folder if open_ else None)
+
+
+def _end(finished: bool, shown: Path | None) -> None:
+    """Open the page, if that is wanted; the exit code of a run that was interrupted."""
+    from propreg.running import text
+    from propreg.running.folder import PAGE
+
+    if shown is not None and (shown / PAGE).exists():
         import webbrowser
 
-        webbrowser.open((folder / PAGE).resolve().as_uri())
+        webbrowser.open((shown / PAGE).resolve().as_uri())
     if not finished:
         say(text.to_resume())
         raise typer.Exit(INTERRUPTED)

@@ -9,6 +9,7 @@ import torch
 
 from propreg.engine.spec import Method, Model
 from propreg.engine.tasks.node import Problem
+from propreg.engine.training.cost import numbers_per_run
 
 MEMORY, STATUS = Path("/proc/meminfo"), Path("/proc/self/status")
 OWN_GROUP, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
@@ -27,12 +28,10 @@ def bytes_per_replica(
         keep_weights: Whether the weights of the reported epoch are kept.
         kept_logits: For how many rules the logits of validation and test nodes are kept.
     """
-    sizes, architecture, regularizer = problem.sizes, model.architecture, method.regularizer
-    activations = architecture.activations(model, sizes, regularizer.passes(method)) + regularizer.memory(method, sizes)
-    # Weights, gradients and two moments.
-    parameters = (5 if keep_weights else 4) * architecture.parameters(model, sizes)
+    sizes = problem.sizes
     judged = max((int(s.val.sum() + s.test.sum()) for s in problem.splits.values()), default=0)
-    numbers = parameters + activations + (kept_logits + bool(kept_logits)) * judged * sizes.classes
+    numbers = numbers_per_run(sizes, model, method, keep_weights=keep_weights)
+    numbers += (kept_logits + bool(kept_logits)) * judged * sizes.classes
     # The numbers of validation, test and training nodes, each at most once, and which of them are right.
     return int(numbers * torch.finfo(problem.dtype).bits // 8) + 20 * sizes.nodes
 

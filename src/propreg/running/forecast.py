@@ -1,0 +1,57 @@
+"""``propreg run --plan``: what a run would take, without training anything."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from propreg.console import duration
+from propreg.data.graph import SparseFeatures
+from propreg.devices import cores
+from propreg.engine.regularizers import REGULARIZERS
+from propreg.engine.spec import Sizes
+from propreg.engine.training.batches import CPU_CACHE, CPU_GROUP
+from propreg.engine.training.cost import Device, estimate
+from propreg.engine.training.memory import available_bytes
+from propreg.running.plan import Plan
+
+GIB = 2**30
+
+
+def forecast(plans: Sequence[Plan]) -> list[str]:
+    """The lines that people read: for each model the memory, and the time where its cost is known."""
+    return [line for plan in plans for line in _lines(plan)]
+
+
+def _lines(plan: Plan) -> list[str]:
+    graph, model, gpu = plan.source.graph, plan.spec, plan.device.startswith("cuda")
+    nonzeros = len(graph.x.indices) if isinstance(graph.x, SparseFeatures) else int(np.count_nonzero(graph.x))
+    sizes = Sizes(graph.num_nodes, graph.edge_index.shape[1], graph.num_features, graph.num_classes, nonzeros, gpu)
+    method = REGULARIZERS[plan.method].preset(plan.preset)
+    device: Device = "h200" if gpu else "cpu"
+    cost = estimate(sizes, model, method, device)
+    workers = 1 if gpu else cores()
+    group = plan.runs if gpu else max(1, min(CPU_GROUP, CPU_CACHE // (4 * sizes.nodes * model.width)))
+    at_once = min(plan.runs, workers * group)
+    free = None if gpu else available_bytes()
+    memory = cost.memory(at_once)
+    there = "" if free is None else f"; {_size(free)} are free{': too little' if free < memory else ''}"
+    found = [
+        f"{model.architecture.title} on {plan.source.name}: {sizes.nodes:,} nodes, {sizes.edges:,} edges, "
+        f"{plan.runs:,} runs of at most {plan.max_epochs:,} epochs, {at_once:,} at once.",
+        f"  memory  {_size(memory)} beyond the graph: {_size(cost.graph)} for its tables and {_size(cost.run)} for "
+        f"each run{there}",
+    ]
+    each = cost.epoch(plan.runs if gpu else 1)
+    if each is None:
+        return [*found, "  time    not known beforehand for this model"]
+    where = f"on an H200, all {plan.runs:,} together" if gpu else f"of a run on one core of {workers}"
+    longest = each * plan.max_epochs * (1 if gpu else plan.runs / min(workers, plan.runs))
+    return [*found, f"  time    {_seconds(each)} for an epoch {where}; {duration(longest)} if no run stops early"]
+
+
+def _size(size: float) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / 2**20:.0f} MiB"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds >= 1 else f"{1e3 * seconds:.2g} ms"
