@@ -27,7 +27,7 @@ from propreg.engine.validate import check
 from propreg.molecules.trainer import MoleculeTrainer
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.provenance import engine_digest
-from propreg.store.run import DATASET_PARTS, Batch, Cell, GraphFile, Outcome, Record, Run
+from propreg.store.run import DATASET_PARTS, OWN_SPLITS, Batch, Cell, GraphFile, Outcome, Record, Run
 
 
 class Trainer:
@@ -119,7 +119,7 @@ class Trainer:
         if file is not None:
             graph = read_graph(file.path, directed=file.directed)
             graph = replace(graph, x=scaling_of(graph.x)(graph.x)) if cell.normalize else graph
-        elif cell.dataset not in NODE_SETS:
+        elif cell.split_kind in OWN_SPLITS and cell.dataset not in NODE_SETS:
             raise StudyError(
                 f"{cell.dataset} is a graph of an experiment of yours, and no benchmark: train it again with propreg "
                 "reproduce, its TOML file, and a new store."
