@@ -83,18 +83,24 @@ def test_evaluation_uses_the_running_statistics(model: MoleculeModel) -> None:
     torch.testing.assert_close(h[0, 0, : len(z)], z)
 
 
-def test_a_gin_layer_is_pygs() -> None:
+def test_a_gin_layer_is_pygs_with_its_gradients() -> None:
     geometric = pytest.importorskip("torch_geometric.nn")
     model = MoleculeModel("mol-gin", WIDTH, 1)
     module = modules(model)[0].eval()
     layer = module.convs[0]
     assert isinstance(layer, plain.Gin)
-    twin = geometric.GINEConv(layer.mlp, eps=0.3).double()
+    twin = geometric.GINEConv(layer.mlp, eps=0.25).double()
     with torch.no_grad():
-        layer.epsilon.fill_(0.3)
+        layer.epsilon.fill_(0.25)
     atoms, edges, features, _ = plain.together(molecules(), CHOSEN[0])
-    h = module.atoms(atoms)
-    torch.testing.assert_close(layer(h, edges, features), twin(h, edges, layer.bonds(features)))
+    h = module.atoms(atoms).detach()
+    x, y = h.clone().requires_grad_(), h.clone().requires_grad_()
+    ours, theirs = layer(x, edges, features), twin(y, edges, layer.bonds(features))
+    torch.testing.assert_close(ours, theirs)
+    weights = [*layer.bonds.parameters(), *layer.mlp.parameters()]
+    gradients = (torch.autograd.grad(out.sin().sum(), [at, *weights]) for out, at in ((ours, x), (theirs, y)))
+    for mine, known in zip(*gradients, strict=True):
+        torch.testing.assert_close(mine, known)
 
 
 def terms(form: str) -> tuple[Tensor, Tensor, Tensor, plain.Encoder, Tensor]:

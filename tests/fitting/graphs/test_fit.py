@@ -196,3 +196,30 @@ def test_bad_settings_are_refused_before_the_training(
 ) -> None:
     with pytest.raises(error, match=sentence):
         propreg.fit_graphs(listed(), **{**SMALL, **settings})
+
+
+def with_targets(y: Any) -> list[Any]:
+    graphs = listed()
+    for graph in graphs:
+        graph.y = y
+    return graphs
+
+
+@pytest.mark.parametrize(
+    ("graphs", "sentence"),
+    [
+        ([], "graphs is empty: give a list with one PyG Data per graph"),
+        ([*listed(), *listed(2, columns=(4, 2))], "graph 40: x has 4 columns, but that of graph 0 has 3"),
+        (with_targets(torch.tensor(torch.nan)), "no graph has a label"),
+        (with_targets(None), "no graph has a label"),
+        (with_targets("toxic"), r"graph 0: y is text \('toxic'\)"),
+    ],
+)
+def test_bad_graphs_are_one_sentence_and_what_is_kept_stays(tmp_path: Path, graphs: Any, sentence: str) -> None:
+    whole = propreg.fit_graphs(listed(), **SMALL, resume=tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(DataError, match=sentence) as caught:
+        propreg.fit_graphs(graphs, **SMALL, resume=tmp_path)
+    assert "\n" not in str(caught.value)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    np.testing.assert_array_equal(propreg.fit_graphs(listed(), **SMALL, resume=tmp_path).test, whole.test)
