@@ -29,6 +29,18 @@ def test_the_parts_of_a_fit_that_are_timed_exist(monkeypatch: pytest.MonkeyPatch
             owner = getattr(owner, each)
 
 
+def test_a_learned_strength_is_compared_with_the_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parent.parent / "benchmarks"), *sys.path])
+    learned_mu = importlib.import_module("learned_mu")
+    for name, value in (("GRID", (0.0, 0.3)), ("STARTS", (0.05,)), ("SEEDS", 1), ("EPOCHS", 3)):
+        monkeypatch.setattr(learned_mu, name, value)
+    found = {each.metric: each.value for each in learned_mu.compare("digits", "cpu")}
+    assert {metric.rpartition(":")[0] for metric in found} == {"plain", "grid of 2", "learned from 0.05"}
+    assert found["plain: μ"] == 0.0
+    assert found["grid of 2: validation"] >= found["plain: validation"] > 0
+    assert 0.05 != found["learned from 0.05: μ"] == pytest.approx(0.05, rel=0.2)
+
+
 def test_the_costs_of_a_training_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parent.parent / "benchmarks"), *sys.path])
     costs = importlib.import_module("costs")

@@ -91,6 +91,19 @@ def engine(_: Results) -> str:
     return table(["", *(", ".join(each) for each in ENGINE)], body)
 
 
+def learned(_: Results) -> str:
+    """The plain model, the strength that a grid's validation picks, and learned ones."""
+    records = (benchmark("learned-mu-cpu") or ("", {}))[1]
+    methods = list(dict.fromkeys(metric.rpartition(":")[0] for _, metric in records))
+    cases = list(dict.fromkeys(case for case, _ in records))
+
+    def cell(case: str, method: str) -> str:
+        mu, test = (records[case, f"{method}: {key}"]["value"] for key in ("μ", "test"))
+        return f"{test:.1f}" + ("" if method == "plain" else f" (μ = {mu:.2g})")
+
+    return table(["", *methods], [[DATASETS[case], *(cell(case, method) for method in methods)] for case in cases])
+
+
 def speed(_: Results) -> str:
     """The engine's best batch against the serial loop, for a few cases of each machine."""
     body = []
@@ -346,6 +359,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "accuracies": accuracies,
     "engine": engine,
     "speed": speed,
+    "learned": learned,
     "term": term,
     "picked": picked,
     "helping": helping,

@@ -22,7 +22,7 @@ class Term(nn.Module):
     goes on with the right strength. Nothing is computed where the strength is 0.
 
     With ``mu="learned"`` the strength follows the one-step hypergradient of a validation loss, in :meth:`learn`. It
-    starts at 0.5 and stays between 0.001 and 10.
+    starts at 0.5 and stays between 0.001 and 10. Where we compared the two, a grid found better strengths.
 
     Args:
         regularizer: A module like :class:`propreg.PReg`, or any callable that returns a scalar.
