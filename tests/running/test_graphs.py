@@ -14,6 +14,7 @@ from molecules.made_up import molecules
 from propreg.data.errors import DataError
 from propreg.data.graph_list import of_molecules
 from propreg.fitting.verdict import pair
+from propreg.report.recipe import call
 from propreg.report.run_record import read_run
 from propreg.running.graphs import graph_record
 
@@ -36,6 +37,7 @@ def test_each_target_has_its_pair_of_runs() -> None:
         assert target.pair.plain.mean == pytest.approx(result.by_task[0, ..., place].mean())
     assert run.notes[1] == "RMSE is the mean over 2 targets."
     assert (run.graph["graphs"], run.settings["hidden"], run.settings["max_epochs"]) == (60, "8", "4")
+    assert "task='regression'," in call(run, benchmark=False)
 
 
 def test_the_preview_goes_from_the_smallest_error_to_the_largest() -> None:

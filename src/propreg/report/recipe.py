@@ -111,6 +111,7 @@ def _graphs_call(run: RunRecord, changes: dict[str, str]) -> str:
     arguments = {
         "model": repr(run.model.removeprefix("mol-")),
         "mu": f"[{', '.join(f'{mu:g}' for mu in run.mus[1:])}]",
+        **({"task": repr(known["task"])} if "task" in known else {}),
         "preset": repr(run.preset),
         **splits,
         "seeds": str(run.seeds),

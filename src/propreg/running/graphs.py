@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from propreg import __version__
 from propreg.console import counted
+from propreg.data.graph_list import KINDS
 from propreg.devices import device_title
 from propreg.fitting.graphs.model import GraphModel
 from propreg.fitting.graphs.result import GraphFitResult
@@ -46,7 +47,9 @@ def graph_record(
     what = counted(unlabeled, "molecule" if graphs.coded else "graph")
     about = [f"{result.judging.score} is the mean over {targets} targets."] * (targets > 1)
     about += [f"{what} without a label: predicted, but not trained on."] * (unlabeled > 0)
-    settings: dict[str, Any] = {name: getattr(spec, name) for name in ("hidden", "layers", "virtual_node")}
+    task = next(short for short, kind in KINDS.items() if kind == graphs.kind)
+    settings: dict[str, Any] = {"task": task}
+    settings |= {name: getattr(spec, name) for name in ("hidden", "layers", "virtual_node")}
     settings |= {name: getattr(protocol, name) for name in ("lr", "dropout", "batch_size")}
     return {
         "format": FORMAT,
