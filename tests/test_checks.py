@@ -8,9 +8,9 @@ from torch import Tensor
 
 import propreg
 from propreg._checks import CHECKS
+from samples import PHIS
 
 ALL = ["scalar", "pure", "odd_graphs", "gradient", "relabelling", "edge_order", "dtypes", "large_logits"]
-PHIS = ("cross_entropy", "kl", "reverse_kl", "squared_error", "l2_probability", "bernoulli")
 Regularizer = Callable[[Tensor, Tensor], Tensor]
 
 

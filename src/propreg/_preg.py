@@ -106,7 +106,8 @@ class PReg(nn.Module):
     can be read, and set again, as attributes: ``regularizer.phi = "kl"``. A ``phi`` that is a module is a submodule:
     its parameters are trained, moved and saved with this one's. The cache is not part of ``state_dict``, pickles or
     copies. A change that torch does not count (through ``.data[...]``, NumPy's view of the memory, or the components of
-    a sparse tensor) is not detected: pass a new tensor, or use :func:`preg`.
+    a sparse tensor) is not detected: pass a new tensor, or use :func:`preg`. Under ``torch.compile`` nothing is kept:
+    pass ``Propagation(edge_index, num_nodes).build()`` there, whose fast product stays.
 
     Args:
         phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.

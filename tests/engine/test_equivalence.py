@@ -21,6 +21,8 @@ THRESHOLDS = {
     "squared_error": 0.15,
     "l2_probability": 0.1,
     "bernoulli": 1.2,
+    "cosine": 0.3,
+    "jensen_shannon": 0.02,
 }
 LOOPS: dict[str, Any] = {"norm": "sym", "add_self_loops": True}
 
