@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SECTIONS = {
     "Get started": ("tutorial", "gallery"),
-    "Guides": ("choosing-mu", "molecules", "paper-or-reference", "large-graphs", "engine"),
+    "Guides": ("choosing-mu", "molecules", "paper-or-reference", "large-graphs", "engine", "clusters"),
     "Findings": ("study", "theory"),
     "Reference": ("api", "cli", "promises", "cite"),
 }

@@ -85,6 +85,7 @@ def test_counts_by_hand() -> None:
         "logits": 10 * 3 * (3 + 3),
         "edges": 30 * (2 + 3 + 2),
         "on edges": 30 * (2 * 4 + 3 * 3 + 2 * 3),
+        "far edges": 0,
         "stored": 2 * 8,
         "sparse": 2 * 8 * 4,
         "dense": 10 * 4 * 3 * 3,
@@ -93,6 +94,15 @@ def test_counts_by_hand() -> None:
     deep = counts(sizes, Model("mlp", hidden=4, layers=3), Method(), dense=True)
     assert (deep["rows"], deep["edges"], deep["on edges"]) == (2 * 10 * 4 * 3, 0, 0)
     assert deep["dense"] == 2 * 10 * 5 * 4 + 10 * 4 * 3 * (4 + 3)
+
+
+def test_beyond_the_cache_of_a_gpu_edges_cost_more() -> None:
+    papers = Sizes(111_059_956, 2 * 1_615_685_872, 128, 172, 111_059_956 * 128, kernels=True)
+    counted = counts(papers, Model("gcn"), method("paper"), dense=True)
+    assert counted["far edges"] == counted["on edges"] == papers.edges * 5 * 172
+    seconds = estimate(papers, Model("gcn"), method("paper"), "h200").epoch()
+    assert seconds is not None
+    assert seconds > 4 * counted["on edges"] / 4.8e12, "no less than the memory's bandwidth allows"
 
 
 def test_another_architecture_has_memory_and_no_time() -> None:
