@@ -14,7 +14,7 @@ from propreg.study.spec.experiment import load_experiment
 from propreg.study.spec.paper import paper_number
 from propreg.study.tables import costs, search
 from propreg.study.tables.ablation import listings
-from propreg.study.tables.rows import Row, decimals, mean_std, table_rows
+from propreg.study.tables.rows import OWN, Row, decimals, mean_std, table_rows
 
 EXPERIMENTS = {"table1": "Table 1", "table-standard-gcn-gat": "Table 2", "table-phi": "Appendix F"}
 ENGINE = (("GCN", "Cora"), ("GCN", "Photo"), ("GCN", "CS"), ("GCN", "Physics"), ("GAT", "Cora"), ("GAT", "Physics"))
@@ -225,6 +225,32 @@ def ablation(results: Results, which: int) -> str:
     return table(found[which].head, found[which].rows) if found else "–"
 
 
+def comparators(results: Results) -> str:
+    """Each method of Table 2 without and with P-reg, by its own rule; a significant difference is bold, or slanted."""
+    experiment = load_experiment(costs.NAME)
+    rows = [row for row in table_rows(experiment, results, rule=OWN) if row.selection != "test"]
+    datasets = dict.fromkeys(row.dataset for row in rows)
+    found = {(row.model, row.method, row.dataset): row for row in rows}
+    body = []
+    for model in dict.fromkeys(row.model for row in rows):
+        plain, ours = ([found.get((model, method, name)) for name in datasets] for method in ("plain", "preg"))
+        theirs = [None if row is None else row.paper_mean for row in plain]
+        printed = " / ".join(decimals(mean, 1) for mean in theirs) if any(theirs) else ""
+        body.append([model_title(model), *map(_step, plain, ours), printed])
+    return table(["", *(DATASETS[name] for name in datasets), "the paper, plain"], body)
+
+
+def _step(plain: Row | None, ours: Row | None) -> str:
+    """A plain mean, and that with P-reg."""
+    before = "–" if plain is None or plain.mean is None else decimals(plain.mean, 1)
+    if ours is None:
+        return before
+    after = "–" if ours.mean is None else decimals(ours.mean, 1)
+    apart = "" if ours.against_plain is None else ours.against_plain.verdict
+    mark = {"better": "**", "worse": "*"}.get(apart, "")
+    return f"{before} → {mark}{after}{mark}"
+
+
 def training_costs(results: Results) -> str:
     """What a training of each method of Table 2 costs, as ``propreg table table2`` lists it."""
     experiment = load_experiment(costs.NAME)
@@ -368,6 +394,7 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "formula changes": lambda results: ablation(results, 0),
     "training changes": lambda results: ablation(results, 1),
     "best": best,
+    "comparators": comparators,
     "costs": training_costs,
     "disagreements": disagreements,
     "choices of μ": choices_of_mu,

@@ -124,7 +124,8 @@ def test_every_printed_number_is_counted_once(results: Results) -> None:
     assert (found["table1"].recorded, found["table-phi"].recorded) == (10, 0)
     held = add_up(found.values())
     assert found["table3"].total == 40  # five datasets, four models, without and with P-reg
-    assert sum(held.values()) == 105 + 30 + 12 + 40
+    assert found["table2"].total == 24  # eight methods of others on three graphs
+    assert sum(held.values()) == 105 + 30 + 12 + 40 + 24
     assert f"{held['not recorded']} not recorded" in read(page_of(results)).text
 
 

@@ -26,7 +26,7 @@ from propreg.study.tables import ablation, costs
 from propreg.study.tables.costs import Costs, find_costs
 from propreg.study.tables.pivot import SIGNS
 from propreg.study.tables.rows import scale_of
-from propreg.study.tables.text import NOTES, Listing
+from propreg.study.tables.text import NOTES
 
 SCRIPTS = (
     "dom.js", "contents.js", "sha256.js", "data.js", "sort.js", "axes.js", "looks.js", "marks.js", "chart.js",
@@ -60,7 +60,7 @@ def page_of(
     tables = {section.name: widen(section) for section in study.sections if not section.name.startswith("fig")}
     figures = pictures([section.name for section in study.sections], results, tsne)
     offered = choices(list(study.sections))
-    tallied = tallies(study)
+    tallied, experiments = tallies(study), [section.experiment for section in study.sections]
     return render(
         "study.html",
         SCRIPTS,
@@ -71,7 +71,8 @@ def page_of(
             "scores": {section.name: _scores(section) for section in study.sections},
             "figures": figures,
             "matrices": matrices(study),
-            "listings": {section.name: _listings(section, results, measured) for section in study.sections},
+            "listings": {mine.name: ablation.listings(mine, mine.lines, results) for mine in experiments},
+            "below": {mine.name: costs.listings(mine, mine.lines, results, measured) for mine in experiments},
             "tallies": tallied,
             "findings": _findings(study, figures, results),
             "signs": SIGNS,
@@ -158,13 +159,6 @@ def _scores(section: Section) -> str:
         return "Accuracy in percent"
     text = " or ".join(titles)
     return text[0].upper() + text[1:]
-
-
-def _listings(section: Section, results: Results, measured: Costs | None) -> list[Listing]:
-    """The small tables of a section."""
-    mine = section.experiment
-    found = ablation.listings(mine, mine.lines, results)
-    return [*found, *costs.listings(mine, mine.lines, results, measured)]
 
 
 def _about(section: Section) -> dict[str, str]:
