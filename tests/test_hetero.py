@@ -52,6 +52,15 @@ def test_weights_masks_and_gradients() -> None:
     assert torch.autograd.gradcheck(lambda z: HeteroPReg({CITES: 0.3, COAUTHORS: 0.5})({"paper": z}, EDGES), z)
 
 
+def test_meta_tensors_and_compile_need_the_rows_of_every_type() -> None:
+    module = HeteroPReg({CITES: 0.3, COAUTHORS: 0.5, BY: 0.7})
+    edges = {kind: each.to("meta") for kind, each in EDGES.items()}
+    assert module({name: each.to("meta") for name, each in Z.items()}, edges).is_meta
+    torch.compiler.reset()
+    fast = torch.compile(lambda p, a: module({"paper": p, "author": a}, EDGES), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(fast(Z["paper"], Z["author"]), module(Z, EDGES))
+
+
 def test_graphs_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Propagation] = []
     original = Propagation.__init__

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from propreg import _errors
 from propreg._kept import Kept
-from propreg._operator import Operator
+from propreg._operator import Operator, Product
 from propreg._options import Detach, Options, PhiLike
 from propreg._preg import regularized
 from propreg._propagation import Propagation
@@ -74,7 +74,7 @@ class HeteroPReg(nn.Module):
         """The sum of the terms.
 
         Args:
-            z: Logits by node type.
+            z: Logits by node type. Under ``torch.compile`` also of the types in between, whose rows are then counted.
             edge_index: Edges by edge type, ``data.edge_index_dict``: int64 [2, E], sources above targets.
             edge_weight: One weight per edge, by edge type; edge types that are left out have none.
             mask: The nodes that count, by node type; of types that are left out all do.
@@ -82,7 +82,8 @@ class HeteroPReg(nn.Module):
         terms = []
         for path, mu in self.strengths.items():
             source, target = (_logits(z, name, path) for name in (path[0][0], path[-1][2]))
-            operator = self._operator(path, (source.shape[0], target.shape[0]), edge_index, edge_weight or {})
+            rows = tuple(z[name].shape[0] if name in z else None for name in (path[0][0], *(kind[2] for kind in path)))
+            operator = self._operator(path, rows, edge_index, edge_weight or {})
             counted = (mask or {}).get(path[-1][2])
             terms.append(mu * regularized(target, operator, self.options, source, counted, None))
         return sum(terms[1:], start=terms[0])
@@ -98,7 +99,7 @@ class HeteroPReg(nn.Module):
     def _operator(
         self,
         path: Metapath,
-        ends: tuple[int, int],
+        rows: tuple[int | None, ...],
         edge_index: Mapping[EdgeType, Tensor],
         edge_weight: Mapping[EdgeType, Tensor],
     ) -> Operator:
@@ -110,18 +111,20 @@ class HeteroPReg(nn.Module):
 
         def make() -> Operator:
             # A node in the middle without edges changes nothing: the largest number that occurs is size enough.
-            between = [max(_last(a[1]), _last(b[0])) for a, b in pairwise(edges)]
-            counts = [ends[0], *between, ends[1]]
+            counts = [
+                max(_last(edges[i - 1][1]), _last(edges[i][0])) if known is None else known
+                for i, known in enumerate(rows)
+            ]
             steps = [
                 Propagation(e, None, w, size=size, validate=self.options.validate)
                 for e, w, size in zip(edges, weights, pairwise(counts), strict=True)
             ]
             operator: Operator = steps[0]
             for step in steps[1:]:
-                operator = step @ operator
+                operator = Product(step, operator)  # dynamo knows no @ of other objects
             return operator
 
-        return self._cached[path].find(ends, (*edges, *weights), make)
+        return self._cached[path].find(rows, (*edges, *weights), make)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cached": {path: Kept() for path in self.strengths}}
