@@ -149,3 +149,17 @@ def test_what_cannot_be_combined_is_one_sentence(given: dict[str, Any], says: st
         given = {**given, "resume": tmp_path}
     with pytest.raises((ValueError, TypeError), match=says):
         fit(GRAPH, **{"model": Base, "on_error": "raise", **QUICK, **given})
+
+
+def test_the_plain_run_computes_no_term_and_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone, a run at strength 0 has the losses that it has beside others, and no graph product is paid for."""
+    expected = fit(GRAPH, Base, scale="none", **QUICK).runs
+    with monkeypatch.context() as patched:
+
+        def never(*_: Any, **__: Any) -> Any:
+            raise AssertionError("a term of strength 0")
+
+        patched.setattr("propreg.engine.regularizers.preg.Preg.loss", never)
+        plain = fit(GRAPH, Base, scale="none", **{**QUICK, "mu": 0.0}).runs
+    for run, alike in zip(plain, expected, strict=False):
+        np.testing.assert_array_equal(run.history["loss"], alike.history["loss"])

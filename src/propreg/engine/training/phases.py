@@ -96,8 +96,10 @@ def one_phase(
     network: Network | None = None,
 ) -> Iterator[Phase]:
     """The training of a model, or of a network of the caller's own, with a regularizer."""
-    objective = RegularizedLoss(method, problem.regularizer(method))
     of_ours = network is None
+    if not of_ours and method.regularizer.passes(method) == 1 and not any(r.strength for r in replicas):
+        method = Method()  # a run of a user's module trains alone on a CPU: the plain one computes no term of size 0
+    objective = RegularizedLoss(method, problem.regularizer(method))
     yield single_phase(
         problem, network or problem.network(model), objective, model, replicas, protocol, recordable=of_ours
     )
