@@ -5,9 +5,12 @@ Every graph is drawn anew (``propreg.data.synthetic``). PyG's ``NeighborLoader``
 
 import importlib.util
 import itertools
+import multiprocessing
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import torch
 import torch.nn.functional as F
@@ -19,8 +22,9 @@ from common import Record, arguments, seconds, seconds_per_epoch, show
 from engine import GCN, engine_epoch
 from propreg import Propagation, preg
 from propreg.data.csr import InEdges
-from propreg.data.graph import Split
+from propreg.data.graph import Graph
 from propreg.data.own.pyg import graph_from_data
+from propreg.data.own.stored import write_stored
 from propreg.data.synthetic import random_graph
 from propreg.engine import Method, Problem
 from propreg.scale import Loader, MiniBatchPReg
@@ -179,6 +183,8 @@ def full_batch(device: str, nodes: int, edges: int, rounds: int) -> list[Record]
         records.append(Record(case, device, "peak memory", torch.cuda.max_memory_allocated() / 1e9, "GB"))
     del epochs
     free(device)
+    if Path("/proc/self/status").exists():
+        records += from_disk(graph, 2 * rounds)
     four = seconds_per_epoch(engine_epoch(made, GCN, METHODS["preg"], 4), device, rounds, warm=5) / 4
     metric = "GCN + P-reg, per epoch and replica of 4"
     return [*records, Record(case, device, metric, 1e3 * four, "ms", "plain torch", one / four)]
@@ -187,10 +193,41 @@ def full_batch(device: str, nodes: int, edges: int, rounds: int) -> list[Record]
 METHODS = {"plain": Method("plain"), "preg": Method.preset("paper")}
 
 
-def problem(graph: object, device: str) -> Problem:
+def problem(graph: Graph, device: str) -> Problem:
     """A drawn graph with its one split, under the names of all."""
-    split: Split = graph.split  # type: ignore[attr-defined]
-    return Problem(graph, {str(i): split for i in range(10)}, torch.device(device))  # type: ignore[arg-type]
+    assert graph.split is not None
+    return Problem(graph, {str(i): graph.split for i in range(10)}, torch.device(device))
+
+
+def from_disk(graph: Graph, steps: int) -> list[Record]:
+    """Mini-batches of the stored graph on the CPU, in a process of its own: time to write and open, and peak memory."""
+    case = f"mini-batches from disk, {size_of(graph.edge_index.shape[1])}"
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        write_stored(f"{folder}/graph", graph)
+        wrote = time.perf_counter() - start
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(1) as pool:
+            opened, each, peak = pool.apply(steps_from_disk, (f"{folder}/graph", steps))
+    return [
+        Record(case, "cpu", "to write the folder", wrote, "s"),
+        Record(case, "cpu", "to open it, first step included", opened, "s"),
+        Record(case, "cpu", f"SAGE + P-reg, per step of {SEEDS} seeds, two threads", 1e3 * each, "ms"),
+        Record(case, "cpu", "peak memory of the process, mapped pages included", peak, "GB"),
+    ]
+
+
+def steps_from_disk(folder: str, steps: int) -> tuple[float, float, float]:
+    """Seconds until the first step is done, seconds per step, and the process's peak memory in GB."""
+    torch.set_num_threads(2)
+    start = time.perf_counter()
+    term = MiniBatchPReg(cost=COST)
+    run = training(Loader(folder, [10, 10], batch_size=SEEDS, preg=term), Sage(100, 47), term)
+    run()
+    opened = time.perf_counter() - start
+    each = seconds_per_epoch(run, "cpu", steps, warm=1)
+    peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return opened, each, int(peak.split()[1]) / 1e6
 
 
 def serial(x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], None]:

@@ -37,13 +37,10 @@ class Batches:
         self._preg, self._outer = preg, self._sampler([preg.num_neighbors], replace=False)
         self._degree = source.degree(o.add_self_loops)
 
-        def work(count: int) -> float:
-            total = 0
-            for trial in range(_TRIALS):
-                self.preg_seeds = count
-                sample, _ = self._drawn(seeds, self._rng(_TRIAL, trial))
-                total += len(sample.nodes) + len(sample.edge)
-            return total / _TRIALS
+        def work(count: int) -> tuple[int, int]:
+            self.preg_seeds = count
+            drawn = [self._drawn(seeds, self._rng(_TRIAL, trial))[0] for trial in range(_TRIALS)]
+            return sum(len(sample.nodes) for sample in drawn), sum(len(sample.edge) for sample in drawn)
 
         most = source.num_nodes
         wanted = most_within(preg.cost, work, most) if preg.seeds is None else preg.seeds
@@ -107,21 +104,25 @@ class Batches:
         return numpy_generator(key) if device.type == "cpu" else torch_generator(key, device)
 
 
-def most_within(cost: float, work: Callable[[int], float], most: int) -> int:
-    """The largest count, at least 1, whose work is at most ``cost`` times that of none.
+def most_within(cost: float, work: Callable[[int], tuple[int, ...]], most: int) -> int:
+    """The largest count, at least 1, none of whose kinds of work is more than ``cost`` times that of count 0.
 
     Example:
-        >>> most_within(1.25, lambda count: 1000 + 10 * count, most=500)
+        >>> most_within(1.25, lambda count: (1000 + 10 * count, 1000 + count), most=500)
         25
     """
-    limit = cost * work(0)
+    limits = [cost * each for each in work(0)]
+
+    def fits(count: int) -> bool:
+        return all(each <= limit for each, limit in zip(work(count), limits, strict=True))
+
     low, high = 1, 2
-    while high <= most and work(high) <= limit:
+    while high <= most and fits(high):
         low, high = high, 2 * high
     high = min(high, most + 1)
     while high - low > max(1, low // 16):
         middle = (low + high) // 2
-        low, high = (middle, high) if work(middle) <= limit else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 

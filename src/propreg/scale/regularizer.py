@@ -25,8 +25,8 @@ class MiniBatchPReg(nn.Module):
 
     Args:
         phi, norm, add_self_loops, detach: As for :func:`propreg.preg`.
-        cost: How large batches may become: nodes and edges, as a multiple of those without the term. The loader
-            chooses the number of seeds by it.
+        cost: How large batches may become, by their nodes and by their edges, as a multiple of those without the term.
+            The loader chooses the number of seeds by it.
         seeds: That number, instead of ``cost``.
         num_neighbors: The neighbors that each seed keeps, at least 2; −1 for all.
 
