@@ -150,11 +150,11 @@ def test_the_seeds_follow_the_cost() -> None:
         nodes, edges = (sum(each) / len(each) for each in zip(*sizes, strict=True))
         return loader.preg_seeds, nodes, edges
 
-    _, nodes, edges = size(None)
+    _, plain_nodes, plain_edges = size(None)
     few, some = size(MiniBatchPReg(cost=1.25)), size(MiniBatchPReg(cost=2.0))
     assert 1 <= few[0] < some[0]
     for (_, more_nodes, more_edges), cost in ((few, 1.25), (some, 2.0)):
-        larger = np.max([more_nodes / nodes, more_edges / edges])
+        larger = max(more_nodes / plain_nodes, more_edges / plain_edges)
         assert 0.9 * cost < larger < 1.02 * cost
 
 
