@@ -60,6 +60,15 @@ def test_batches_that_are_trained_at_the_same_time_end_in_the_same_bytes(tmp_pat
     assert exported(tmp_path / "a.sqlite") == exported(tmp_path / "b.sqlite")
 
 
+def test_the_time_left_is_by_the_clock_where_batches_are_trained_together(tmp_path: Path) -> None:
+    """Each of the ten batches says that it took 2 s, and all of them take less than that."""
+    left = list[float | None]()
+    with Store(tmp_path / "a.sqlite") as store:
+        run_sweep(batches(), store, Elsewhere(), tell=lambda p: left.append(p.seconds_left))
+    assert left[-1] == 0.0
+    assert max(each for each in left if each is not None) < 10.0
+
+
 def test_what_fails_is_left_out_and_what_it_handed_back_is_kept(tmp_path: Path) -> None:
     with Store(tmp_path / "store.sqlite") as store:
         report = run_sweep(batches(), store, Elsewhere(fails=2))

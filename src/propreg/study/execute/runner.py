@@ -217,6 +217,7 @@ class _Sweep:
         self.report, self.failures = SweepReport(), list[Failure]()
         self.progress = Progress(len(every), len(self.done), len(todo))
         self.seconds = self.cost = 0.0
+        self.began = time.monotonic()
         self.started: dict[str, float] = {}
 
     def follow(self, event: Event, sessions: _Sessions) -> None:
@@ -268,7 +269,8 @@ class _Sweep:
             self.seconds, self.cost = self.seconds + event.seconds, self.cost + batch.cost
         left = sum(each.cost for each in self.left.values())
         self.progress.seconds = took if event.seconds is None else event.seconds
-        self.progress.seconds_left = left * self.seconds / self.cost if self.cost else None
+        spent = min(self.seconds, time.monotonic() - self.began)  # less than their sum if batches are trained together
+        self.progress.seconds_left = left * spent / self.cost if self.cost else None
         self._told("batch done")
 
     def _told(self, event: str) -> None:
