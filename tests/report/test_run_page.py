@@ -195,3 +195,12 @@ def test_several_models_are_compared() -> None:
 def test_damaged_models_are_refused(wrong: object) -> None:
     with pytest.raises(DataError, match=r"The record's (models|verdict) should"):
         run_page(run_record(models=wrong or {"a": 1}))
+
+
+def test_folds_have_strengths_of_their_own() -> None:
+    nested = {"score": "accuracy", "part": "test", "nested": True}
+    text = read(run_page(run_record(judging=nested))).text
+    assert "With P-reg, each fold's own μ" in text
+    assert "With each fold's own μ, picked on its validation nodes: " in text
+    assert "the numbers beside the picture are at each fold's own strength" in text
+    assert "each fold's own" not in read(run_page(run_record())).text

@@ -85,4 +85,6 @@ def explained(record: RunRecord, found: Numbers) -> str:
             f"strength above 0, μ = {strength(found.compared)}, gives {gain}."
             f"{' ' + not_by_test(judging) if found.units > 1 and apart.low > 0 else ''}"
         )
+    if judging.nested:
+        return f"With each fold's own μ, picked on its validation nodes: {gain}."
     return f"With μ = {strength(found.compared)}, picked on validation: {gain}."

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from propreg.fitting.verdict import JUDGING, Judging
 from propreg.names import dataset_title, method_title, model_title
 from propreg.report.leaderboard import leaderboard
+from propreg.report.record_parts import History, NodeMap
 from propreg.report.run_numbers import CHOSEN, Numbers, numbers_of, summary
-from propreg.report.run_record import History, NodeMap, RunRecord, read_run
+from propreg.report.run_record import RunRecord, read_run
 from propreg.report.text import clip, strength
 from propreg.statistics import Runs, Summary
 from propreg.study.figures.drawing.save import render
