@@ -62,7 +62,7 @@ def test_only_results_call_upward() -> None:
         if any(target.startswith(above) for target in targets(node)) and not name.startswith((*above, "propreg.study"))
     }
     assert callers <= {
-        "propreg.fitting.result",
+        "propreg.fitting.comparison",
         "propreg.running.compare",
         "propreg.running.folder",
         "propreg.__main__",
