@@ -65,6 +65,8 @@ def test_the_page_has_the_numbers_and_the_leaderboard(result: FitResult, tmp_pat
         assert row.title in text
         assert f"{100 * row.test.mean:.2f}" in text
     assert "--lr 0.01" in text
+    assert "--model gcn,mlp" in text
+    assert "models=['gcn', 'mlp']" in text
     alone = board.results["mlp"]
     alone.report(tmp_path / "page.html")
     assert "Models compared" not in read((tmp_path / "page.html").read_text(encoding="utf-8")).text

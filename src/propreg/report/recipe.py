@@ -38,7 +38,7 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
     options = {
         source: molecules or (run.dataset if benchmark else OWN),
         "--smiles-column": run.settings.get("smiles_column", ""),
-        "--model": run.model.removeprefix("mol-"),
+        "--model": run.settings.get("models", run.model.removeprefix("mol-")),
         "--method": run.method,
         "--preset": run.preset,
         "--mu": ",".join(f"{mu:g}" for mu in run.mus[1:]),
@@ -58,7 +58,8 @@ def _in_terminal(run: RunRecord) -> bool:
     """Whether the model, the regularizer and the metric have names, and the graph has classes; or a table was read."""
     if run.graph["graphs"] is not None:
         return "molecules" in run.settings
-    known = known_model(run.model) is not None and run.method in REGULARIZERS
+    models = run.settings.get("models", run.model).split(",")
+    known = all(known_model(name) is not None for name in models) and run.method in REGULARIZERS
     named = run.settings.get("metric", METRICS[0]) in METRICS
     return known and named and not {"task", "optimizer", "class_weight"} & run.settings.keys()
 
@@ -80,11 +81,9 @@ def call(run: RunRecord, benchmark: bool) -> str:
     }
     usual = {"metric": "accuracy", "scale": "auto", "test": "", "task": "", "class_weight": "", "optimizer": ""}
     chosen = {name: value for name in usual if (value := run.settings.get(name, usual[name])) != usual[name]}
-    size = [f"{name}={run.settings[name]}" for name in ("hidden", "layers") if name in run.settings]
-    model = run.model if known_model(run.model) is None else repr(run.model)
     arguments = [
         "data",
-        f"model={model}" if not size else f"model=propreg.engine.Model.of({model}, {', '.join(size)})",
+        _models(run),
         f"mu=[{', '.join(f'{mu:g}' for mu in run.mus[1:])}]",
         f"method={run.method!r}",
         f"preset={run.preset!r}",
@@ -92,11 +91,24 @@ def call(run: RunRecord, benchmark: bool) -> str:
         *(f"{name}={value}" for name, value in settings.items()),
         *(f"{name}={value!r}" for name, value in chosen.items()),
     ]
-    several = benchmark and len(run.splits) > 1
+    folds = run.settings.get("test") == "cv"
+    several = benchmark and len(run.splits) > 1 and not folds
+    if folds:
+        arguments.append(f"splits={len(run.splits)}")
     if several:
         arguments.append(f"splits=official_splits({run.dataset!r})[:{len(run.splits)}]")
     first = "import propreg\n" + "from propreg.data.splits import official_splits\n" * several
     return f"{first}\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
+
+
+def _models(run: RunRecord) -> str:
+    """The argument that names the model, or all of them; one of the reader's own by its class."""
+    size = [f"{name}={run.settings[name]}" for name in ("hidden", "layers") if name in run.settings]
+    found = []
+    for name in run.settings.get("models", run.model).split(","):
+        made = f"propreg.engine.Model.of({', '.join([repr(name), *size])})" if size else repr(name)
+        found.append(name if known_model(name) is None else made)
+    return f"model={found[0]}" if len(found) == 1 else f"models=[{', '.join(found)}]"
 
 
 def _graphs_call(run: RunRecord, changes: dict[str, str]) -> str:

@@ -138,7 +138,10 @@ def with_leaderboard(record: Mapping[str, Any], board: Leaderboard) -> dict[str,
         models.append({"title": row.title, "validation": None if math.isnan(val) else val, "test": test, "gain": gain})
     finished = all(result.finished for result in board.results.values())
     notes = [*record["notes"], *board.findings()]
-    return {**record, "notes": notes, "finished": finished and record["finished"], "models": models}
+    names = dict.fromkeys(result.model_name for result in board.results.values())
+    settings = {**record["settings"], "models": ",".join(names)}
+    whole = finished and record["finished"]
+    return {**record, "settings": settings, "notes": notes, "finished": whole, "models": models}
 
 
 def _fit(
