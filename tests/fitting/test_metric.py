@@ -18,6 +18,7 @@ from propreg.engine.ops import cross_entropy
 from propreg.fitting.fit import fit
 from propreg.fitting.scoring import SCORES
 from propreg.fitting.verdict import judge
+from propreg.methods.gmnn import GmnnModel
 
 QUICK: dict[str, Any] = {"mu": [0.3, 0.6], "seeds": 2, "max_epochs": 12, "progress": False}
 OPTIONS: Any = list(SCORES)
@@ -102,6 +103,17 @@ def test_another_name_of_method() -> None:
         fit(GRAPH, method="label_smoothing", regularizer="laplacian", **QUICK)
     with pytest.raises(ValueError, match="regularizer must be one of"):
         fit(GRAPH, regularizer="laplacan", **QUICK)
+
+
+def test_refit_counts_the_epochs_of_the_reported_phase() -> None:
+    """GMNN's E-step is its third phase, after 4 + 3 epochs; the epochs of a run count all of them."""
+    model = GmnnModel(hidden=4, pretraining=4, m_step=3)
+    result = fit(GRAPH, model, refit="train+val", scale="none", **QUICK)
+    assert result.refit is not None
+    chosen = [run for run in result.runs if run.replica.strength == result.mu]
+    assert {run.before for run in chosen} == {7}
+    assert result.refit.epoch == 7 + round(float(np.mean([run.epoch - 7 for run in chosen])))
+    assert result.refit.epochs == result.refit.epoch <= 7 + QUICK["max_epochs"]
 
 
 @pytest.mark.parametrize("model", ["gcn", Base])

@@ -293,6 +293,8 @@ class Result:
     reports: tuple[Report, ...] = ()
     error: str = field(default="", compare=False)
     """The traceback of a run that raised; empty for all others."""
+    before: int = 0
+    """The epochs of the phases before the reported one; ``epoch`` and ``epochs`` count them, too."""
 
     @property
     def failed(self) -> bool:

@@ -128,4 +128,5 @@ def _still_improving(run: Result, max_epochs: int) -> bool:
     """Whether the best validation accuracy came in the last tenth before the limit."""
     if "val" not in run.history:
         return False
-    return run.epochs >= max_epochs and int(np.argmax(run.history["val"])) + 1 > 0.9 * max_epochs
+    last = run.history["val"][run.before :]
+    return run.epochs - run.before >= max_epochs and int(np.argmax(last)) + 1 > 0.9 * max_epochs

@@ -350,7 +350,7 @@ def _refitted(
     if own and job.network is not None:
         network = OwnNetwork(own, problem, inputs=job.network.asked)
         network.optimizer = job.network.optimizer
-    epochs = round(float(np.mean([run.epoch for run in chosen if not run.failed])))
+    epochs = round(float(np.mean([run.epoch - run.before for run in chosen if not run.failed])))
     last = replace(protocol, rule="last", max_epochs=max(1, epochs))
     options = replace(options, network=network, caught=None)
     ((_, run),) = train_all(problem, job.spec, term, [best.replica], last, options)

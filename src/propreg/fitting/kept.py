@@ -36,7 +36,7 @@ from propreg.store.provenance import engine_digest
 
 FORMAT = "propreg-run-1"
 _WEIGHT, _HISTORY = "weight ", "history "
-_SCORES = ("val", "test", "epoch", "epochs", "failed_at")
+_SCORES = ("val", "test", "epoch", "epochs", "failed_at", "before")
 
 
 class KeptRuns:
@@ -175,7 +175,7 @@ def _result(replica: Replica, values: Mapping[str, Any], tensors: Arrays) -> Res
     weights = {name.removeprefix(_WEIGHT): torch.from_numpy(t) for name, t in tensors.items() if name[0] == _WEIGHT[0]}
     history = {name.removeprefix(_HISTORY): t for name, t in tensors.items() if name[0] == _HISTORY[0]}
     reports = tuple(_report(each) for each in values["reports"])
-    scores = {name: values[name] for name in _SCORES}
+    scores = {name: values[name] for name in _SCORES if name in values}  # earlier files have no "before"
     return Result(replica, history=history, weights=weights, reports=reports, **scores)
 
 

@@ -320,6 +320,7 @@ def better(known: Result | None, new: Result) -> Result:
         history={name: np.concatenate([known.history[name], each]) for name, each in new.history.items()},
         weights=new.weights if wins[0] else known.weights,
         reports=reports,
+        before=known.epochs + new.before if wins[0] else known.before,
     )
 
 

@@ -201,6 +201,7 @@ class Ledger:
             history=history,
             weights=kept,
             reports=tuple(reports),
+            before=int(self.past[i]),
         )
 
     def _report(self, i: int, watch: Watch, sizes: tuple[int, int], state: State) -> Report:
