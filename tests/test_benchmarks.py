@@ -10,11 +10,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from communities import communities
 from propreg import Propagation, preg
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.features import from_dense
 from propreg.data.graph import SparseFeatures
-from propreg.data.splits import official_splits
+from propreg.data.splits import official_splits, random_split
 from propreg.study.execute.trainer import Trainer
 from propreg.study.spec.experiment import read_experiment
 from propreg.study.tables.costs import EPOCH, EPOCH_IN_BATCH, case_of
@@ -81,3 +82,11 @@ def test_the_rivals_train_what_the_engine_trains(monkeypatch: pytest.MonkeyPatch
         assert float(loss(weights, task.train[3], None)) == pytest.approx(wanted.item(), rel=1e-4)
         np.testing.assert_allclose(np.asarray(logits(weights)), z.detach().numpy(), atol=1e-4)
         rivals.jax_scan(task, 2, 3, sparse=sparse)()
+
+
+def test_fit_is_compared_with_the_loop_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parent.parent / "benchmarks"), *sys.path])
+    own = importlib.import_module("own_models")
+    split = random_split(communities().y, 5, 10, 0)
+    fit, loop = own.compare(replace(communities(), split=split), 1, 2, "cpu", 1)
+    assert fit.ratio == pytest.approx(loop.value / fit.value)
