@@ -12,6 +12,9 @@ import pytest
 from torch import distributed
 
 from propreg.data.formats.safetensors import read_safetensors
+from propreg.data.own import write_stored
+from propreg.data.own.pyg import graph_from_data
+from propreg.data.synthetic import random_graph
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "large_graph_ddp.py"
 pytestmark = [
@@ -67,7 +70,7 @@ def test_a_lost_process_ends_the_job_and_it_goes_on_from_the_checkpoint(tmp_path
     _, err = job.communicate(timeout=120)
     assert time.monotonic() - began < 60, "the others waited for it"
     assert job.returncode != 0
-    assert "A process of this training ended, and the others with it: start it again with --resume." in err
+    assert "A process of this training ended, and the others with it: start it again with --resume." in err, err
     _, about = read_safetensors(tmp_path / "a.safetensors")
     done = int(about["epoch"])
     assert done >= 2
@@ -75,6 +78,15 @@ def test_a_lost_process_ends_the_job_and_it_goes_on_from_the_checkpoint(tmp_path
     assert list(resumed) == [done + 1, done + 2]
     through = losses(tmp_path / "whole", 1, f"--epochs={done + 2}")
     assert resumed == pytest.approx({epoch: through[epoch] for epoch in resumed}, rel=1e-3)
+
+
+def test_a_stored_graph_is_trained_on_from_its_files(tmp_path: Path) -> None:
+    write_stored(tmp_path / "graph", graph_from_data(random_graph(2000, 40_000, 64, 10, homophily=0.5)))
+    drawn = losses(tmp_path, 1, "--epochs=2")
+    assert losses(tmp_path, 1, "--epochs=2", "--graph=graph") == pytest.approx(drawn, rel=1e-4)
+    (tmp_path / "graph" / "y.npy").unlink()
+    _, err = start(tmp_path, 1, "--graph=graph").communicate(timeout=120)
+    assert "y.npy: there is no such file" in err
 
 
 def test_parts_that_do_not_divide_are_refused(tmp_path: Path) -> None:
