@@ -278,10 +278,11 @@ def _about_data(data: tuple[Found, ...]) -> list[Remark]:
         remarks = [Remark(True, "The digits need scikit-learn, which is not installed.", INSTALL)]
     else:
         remarks = []
-    missing = [found.name for found in data[1:] if not found.complete]
+    fetchable = catalog.fetchable()[1:]  # without the digits
+    missing = [found.name for found in data[1:] if not found.complete and found.name in fetchable]
     if missing:
         what = f"{len(missing)} datasets are not on disk; each is downloaded when it is first used."
-        named = missing if len(missing) < len(data) - 1 else []  # without names, it fetches all
+        named = missing if len(missing) < len(fetchable) else []  # without names, it fetches all
         remarks.append(Remark(False, what, " ".join(["propreg data fetch", *named])))
     return remarks
 

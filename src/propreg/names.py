@@ -17,6 +17,17 @@ DATASETS = {
     "computers": "Computers",
     "photo": "Photo",
 }
+BEYOND = {
+    "actor": "Actor",
+    "chameleon-filtered": "Chameleon (filtered)",
+    "squirrel-filtered": "Squirrel (filtered)",
+    "minesweeper": "Minesweeper",
+    "tolokers": "Tolokers",
+    "blogcatalog": "BlogCatalog",
+    "flickr": "Flickr",
+    "acm": "ACM",
+}
+"""The graphs that the paper does not have."""
 # The study's names for a model with other settings, see presets.toml.
 _VARIANTS = {
     "gcn-3": "3-layer GCN",
@@ -33,10 +44,10 @@ def dataset_title(name: str) -> str:
     """A dataset.
 
     Example:
-        >>> dataset_title("pubmed"), dataset_title("ogbg-molhiv"), dataset_title("my <graph>")
-        ('PubMed', 'molhiv', 'my <graph>')
+        >>> dataset_title("pubmed"), dataset_title("acm"), dataset_title("ogbg-molhiv"), dataset_title("my <graph>")
+        ('PubMed', 'ACM', 'molhiv', 'my <graph>')
     """
-    return DATASETS.get(name, name.removeprefix("ogbg-"))
+    return (DATASETS | BEYOND).get(name, name.removeprefix("ogbg-"))
 
 
 def model_title(name: str) -> str:

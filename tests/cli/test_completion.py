@@ -31,7 +31,7 @@ def completed(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("propreg run --dataset c", ["cora", "citeseer", "cs", "computers"]),
+        ("propreg run --dataset c", ["cora", "citeseer", "cs", "computers", "chameleon-filtered"]),
         ("propreg run --dataset ", list(NODE_SETS)),
         ("propreg run --model ", list(MODELS)),
         ("propreg data info ogbg-mol", list(MOLECULE_SETS)),

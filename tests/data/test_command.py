@@ -40,7 +40,7 @@ def test_list() -> None:
     assert where["cora"].endswith("cora.npz")
     assert where["ogbg-molhiv"] is None
     text = command("list").stdout.splitlines()
-    assert len(text) == 14
+    assert len(text) == 22
     assert text[0].split()[:3] == ["name", "graphs", "nodes"]
 
 

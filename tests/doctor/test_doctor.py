@@ -53,7 +53,7 @@ def test_data_that_is_there_is_named_with_its_place(nowhere: Path) -> None:
     said = doctor().stdout
     assert "amazon_photo.npz, but not its official splits" in said
     fetch = next(line for line in said.splitlines() if line.startswith("  propreg data fetch")).split()
-    assert set(fetch[3:]) == set(catalog.names()) - {"digits", "cora"}
+    assert set(fetch[3:]) == set(catalog.fetchable()) - {"digits", "cora"}
 
 
 def test_a_root_and_propreg_data_are_looked_at(nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,12 +80,13 @@ def fetch(names: Names = None, root: Root = None, as_json: Json = False) -> None
 
     rows = []
     with _one_sentence():
-        for name in names or catalog.names():
+        for name in names or catalog.fetchable():
             entry = catalog.find(name)
             if isinstance(entry, catalog.MoleculeSet):
                 files = [ensure_molecules(entry, root)]
             else:
-                files = [ensure_nodes(entry, root), ensure_splits(entry, root)] if entry.file else []
+                both = [ensure_nodes(entry, root), ensure_splits(entry, root)] if entry.file else []
+                files = list(dict.fromkeys(both))
             rows.append({"name": entry.name, "files": [str(file) for file in files]})
             if not as_json:
                 typer.echo(f"{entry.name:<16} {printable(', '.join(map(str, files))) or 'comes with scikit-learn'}")

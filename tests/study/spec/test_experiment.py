@@ -10,6 +10,7 @@ from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
 from propreg.engine.models import MODELS
 from propreg.engine.models.architecture import Recipe
 from propreg.engine.spec import Method, Protocol
+from propreg.names import DATASETS
 from propreg.store.errors import StudyError
 from propreg.store.results import load_results
 from propreg.study.spec.experiment import experiment_names, load_experiment, read_experiment, select_lines
@@ -50,7 +51,7 @@ def test_counts(name: str) -> None:
 
 def test_table1_follows_the_paper() -> None:
     lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("table1").lines}
-    assert {key[0] for key in lines} == set(NODE_SETS) - {"digits"}
+    assert {key[0] for key in lines} == set(DATASETS)
     reference = lines["citeseer", "gcn", "preg-reference"]
     assert reference.cells[0].method == Method.preset("reference")
     assert [cell.strength for cell in reference.cells] == [round(0.05 * i, 2) for i in range(1, 21)]

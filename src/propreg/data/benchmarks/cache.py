@@ -56,7 +56,7 @@ def read_nodes(path: Path, name: str) -> Graph:
         raise DataError(f"{where}: unlabelled_idx names a node that has a label: it is damaged.")
     split = None
     if any(member in arrays for member in _SPLIT.values()):
-        split = Split(**{which: _mask(arrays, member, nodes, where) for which, member in _SPLIT.items()})
+        split = Split(**{which: node_mask(arrays, member, nodes, where) for which, member in _SPLIT.items()})
     return Graph(
         name,
         edge_index,
@@ -116,7 +116,8 @@ class _Bits:
         return np.unpackbits(self._packed[rows], axis=1, count=self.shape[1])
 
 
-def _mask(arrays: dict[str, NDArray[Any]], member: str, nodes: int, where: str) -> NDArray[np.bool_]:
+def node_mask(arrays: dict[str, NDArray[Any]], member: str, nodes: int, where: str) -> NDArray[np.bool_]:
+    """The mask of the nodes that an array names, each once."""
     index = _integers(arrays, member, where, 1)
     check_nodes(index, nodes, f"{where}, {member}")
     mask = np.zeros(nodes, bool)
@@ -218,6 +219,13 @@ def read_splits(path: Path, file: str, num_nodes: int) -> list[Split]:
     count = arrays.get(f"{file}__num_nodes")
     if count is None or count.shape != () or count.dtype.kind not in "iu" or int(count) != num_nodes:
         raise DataError(f"{path}: has no splits of {file} for {num_nodes} nodes: it is damaged or another file.")
+    return unpack_splits(arrays, members, num_nodes, path, file)
+
+
+def unpack_splits(
+    arrays: dict[str, NDArray[Any]], members: list[str], num_nodes: int, path: Path, file: str
+) -> list[Split]:
+    """The splits in three arrays of packed masks: those of the training, the validation and the test nodes."""
     masks: list[NDArray[np.bool_]] = []
     for member in members:
         packed = arrays.get(member)

@@ -1,4 +1,7 @@
-"""The thirteen datasets: published counts, sources, and the digests of their content."""
+"""The datasets: published counts, sources, and the digests of their content.
+
+The digits, the paper's seven graphs and five molecule datasets, and eight graphs *beyond the paper*.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +15,9 @@ _OGB = "https://snap.stanford.edu/ogb/data/graphproppred/csv_mol_download"
 _SPLITS = "https://github.com/yang-han/P-reg/raw/3cef86a89931f5193cb64fc5c67416a710f892dd/splits"
 
 NUM_SPLITS = 10
-"""Official random splits of each node dataset; the paper uses the first five."""
+"""Official splits of each node dataset; the paper uses the first five of its own."""
+
+HETEROPHILOUS, AM_GCN = "heterophilous-graphs", "am-gcn"
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,10 @@ class Part:
 
 @dataclass(frozen=True)
 class NodeSet:
-    """One graph whose nodes are classified. ``edges`` counts each undirected edge once."""
+    """One graph whose nodes are classified. ``edges`` counts each undirected edge once.
+
+    ``metric`` is what its publishers report, under the name that :func:`propreg.fit` takes.
+    """
 
     name: str
     file: str
@@ -58,6 +66,12 @@ class NodeSet:
     raw_splits: tuple[RawFile, ...] = ()
     public_split: bool = False
     parts: Mapping[str, Part] = field(default_factory=dict)
+    metric: str = "accuracy"
+
+    @property
+    def beyond(self) -> bool:
+        """Whether the paper does not have it. Its splits are in its file, and no address of that file is known."""
+        return self.source in (HETEROPHILOUS, AM_GCN)
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,13 @@ def _benchmark(name: str, file: str, raw: str, counts: tuple[int, int, int, int]
         # Digests of other copies: the publisher's four files were not available.
         _parts(name, "edges", "features", "labels"),
     )  # fmt: skip
+
+
+def _beyond(name: str, source: str, counts: tuple[int, int, int, int], about: str, metric: str = "accuracy") -> NodeSet:
+    terms = "MIT" if source == HETEROPHILOUS else "none stated"
+    # Digests of copies with one direction of each edge: the publishers' own files are not compared.
+    parts = _parts(name, "edges", "features", "labels", "official_splits")
+    return NodeSet(name, name.replace("-", "_"), source, *counts, about, terms, parts=parts, metric=metric)
 
 
 def _molecules(
@@ -174,6 +195,54 @@ KNOWN: dict[str, dict[str, tuple[str, ...]]] = {
         "labels": ("626eacbf9bcd7aa8956dab9f95e659d4d378de49b417eecb7486aa2544ec1639",),
         "official_splits": ("61f12fb920697969c976b2f2f9f3c5170277bdd020e868798eeb358cf01946f3",),
     },
+    "actor": {
+        "edges": ("6015e0972a506b4cbabd464e08b3aa44c9037f9bc1dab38d038ff066144cdd2a",),
+        "features": ("08a2739f9644795b5f0ec438cc0005698836af0e5b8d590ef4f9eb6f28098027",),
+        "labels": ("4610b4ce9b05258425c4a62d3ea08729811864408d17ca05e7e191e58a549bc7",),
+        "official_splits": ("e12c2475af5c8d8be43d342db2f56f88390ff6fea71d35493bc80b1bb6f7f1cc",),
+    },
+    "chameleon-filtered": {
+        "edges": ("d4b82d059315c2d34fce44d50cf833e87de5989f82208fc39f55f2d407195bc2",),
+        "features": ("dd72e1691a4c4f101d402e826b3b6c45ac74b06025a451923c46a904fba34604",),
+        "labels": ("6a056d1611bb4b4578e74be73aed5a474b2bb3abf51938f88dea322f1aa1ffe2",),
+        "official_splits": ("96e075f410e1d3163571522b3ba204da91ee64dfa2faeab1ab856353ba14496f",),
+    },
+    "squirrel-filtered": {
+        "edges": ("082bd60bfe829cc98a03ed1904885d1a2af8175ee9e7fb10c1b9e3a82b4151ab",),
+        "features": ("db44f815d75beb58d27470cfd91fd39ae64cac594c4d4f6c6bb864d3d6064c56",),
+        "labels": ("623693238cb1b6debdfeda9b942170416f4eb4579ec6756a027cab8a3662b819",),
+        "official_splits": ("3bb789817a2f2feb1e181458c3b06ecac14db48463f87edc3b4d4a8b85c2612e",),
+    },
+    "minesweeper": {
+        "edges": ("55a90747dccddef3524fc7e21e0c7ae33d2724e8ad7604003d604165881b4c05",),
+        "features": ("9afd2d5c1eaf9ac045c16c47b0d6d1233210bb7f4ac34f95e6fe351e7d1dc1d8",),
+        "labels": ("30407347f4300955544bde880dbc9d413e7f4a6737bcc8cc737200545bc88997",),
+        "official_splits": ("12bf4f2b023d90f4ba52f9c329ab4cea31128381213d71c34e7d263719cfcccc",),
+    },
+    "tolokers": {
+        "edges": ("b4a17674fbc4c02bcafac64aa7b210c7f44d7d1606d3fb6067385266baef5d1c",),
+        "features": ("8bf6e2191aba157698fdedde8f9ce4874a78a384361ed3fe1411759dba37e5eb",),
+        "labels": ("7dee3599dc66c78c60bded4e73669f6522aca820ea47484f5001571b662b1d06",),
+        "official_splits": ("5f77d2354cea696f1a7354483167692ac716eaf78973f0190e9b9d7c116f38ff",),
+    },
+    "blogcatalog": {
+        "edges": ("257c3b54c5716e80c1baee9433467039e5ad551e70e625a15c660996ebbb3c95",),
+        "features": ("6e55b0d1aec8ed95c34b8bdbaea819d9a75f7e375082ee99b1bcb62dca3f5842",),
+        "labels": ("fe2f7f06ec40940d2331ca38cc42f4333c67c654f858ec441ce703473969565f",),
+        "official_splits": ("0e843ef58eabf90fe4f2215bbb0c7116d34f5d931e9e40205f0d75f6511c4286",),
+    },
+    "flickr": {
+        "edges": ("060a6aba803148fc8b7b7d5f0e9f7599da87619d6d9490ce72516ed9b75bf517",),
+        "features": ("957de1f668e8c03348c93344a9a99ac60972efd657c16c8cb50a7d6733b9e44e",),
+        "labels": ("8cb166bbdf3a7b12fd590c1fad3766c3f38618c3ba6d00346a7cd5d5d2586f98",),
+        "official_splits": ("5fbfd4c11bd0cb5a957a4d0dcc1bb06a292ef79c4f650fca1861442f25939590",),
+    },
+    "acm": {
+        "edges": ("057d40dcca4b95a4c2dc7e4e84ecacec0537f9875bd1cea8baa32e617786694b",),
+        "features": ("ea9728dac6e470cd5b87fba064b5f5168f808c6e2b08a6f8588644abed5bc11f",),
+        "labels": ("d972289e1f94f2d265aa6ff32224f24cbfe28d7fcf6adb13fabd839d58e3c837",),
+        "official_splits": ("2f7c70e1b51e3bf5ff12861188b8e1a592fa6b1ea5046b04b4c496102368171f",),
+    },
     "ogbg-moltox21": {
         "smiles": ("a6a310d2dc56336122add225c40047924ba530e29f6a06aaa9b9968c9f24a99f",),
         "labels": ("2ee9ede9eec43fe7aba40f9622c83002fd76c2d00fb58ea7cfbb376867156c17",),
@@ -237,6 +306,18 @@ NODE_SETS: dict[str, NodeSet] = {
                    "computer goods, linked when often bought together"),
         _benchmark("photo", "amazon_photo", "amazon_electronics_photo.npz", (7650, 119081, 745, 8),
                    "photo goods, linked when often bought together"),
+        _beyond("actor", HETEROPHILOUS, (7600, 26659, 932, 5), "actors, linked when named on one page of Wikipedia"),
+        _beyond("chameleon-filtered", HETEROPHILOUS, (890, 8854, 2325, 5),
+                "Wikipedia's pages on chameleons by traffic, duplicates removed"),
+        _beyond("squirrel-filtered", HETEROPHILOUS, (2223, 46998, 2089, 5),
+                "Wikipedia's pages on squirrels by traffic, duplicates removed"),
+        _beyond("minesweeper", HETEROPHILOUS, (10000, 39402, 7, 2),
+                "a grid of cells, a fifth of them mines", "roc_auc"),
+        _beyond("tolokers", HETEROPHILOUS, (11758, 519000, 10, 2),
+                "crowd workers who shared a task, banned or not", "roc_auc"),
+        _beyond("blogcatalog", AM_GCN, (5196, 171743, 8189, 6), "bloggers and who follows whom, by interest"),
+        _beyond("flickr", AM_GCN, (7575, 239738, 12047, 9), "users of a photo site and their contacts, by interest"),
+        _beyond("acm", AM_GCN, (3025, 13128, 1870, 3), "papers, linked when they share an author"),
     )
 }
 
@@ -260,9 +341,19 @@ def names() -> list[str]:
 
     Example:
         >>> len(names())
-        13
+        21
     """
     return [*NODE_SETS, *MOLECULE_SETS]
+
+
+def fetchable() -> list[str]:
+    """The datasets that can be downloaded, and the digits, which need not be.
+
+    Example:
+        >>> len(fetchable()), "cora" in fetchable(), "actor" in fetchable()
+        (13, True, False)
+    """
+    return [name for name in names() if not getattr(find(name), "beyond", False)]
 
 
 def find(name: str) -> NodeSet | MoleculeSet:

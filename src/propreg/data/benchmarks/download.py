@@ -19,7 +19,7 @@ from propreg.console import Advance, download_bar
 from propreg.data.benchmarks.cache import write_molecules, write_nodes, write_splits
 from propreg.data.benchmarks.catalog import MoleculeSet, NodeSet, RawFile
 from propreg.data.benchmarks.gnn_benchmark import read_benchmark
-from propreg.data.benchmarks.locate import dataset_file, download_folder, splits_file
+from propreg.data.benchmarks.locate import dataset_file, download_folder, search_path, splits_file
 from propreg.data.benchmarks.masks import read_mask
 from propreg.data.benchmarks.ogb import read_ogb
 from propreg.data.benchmarks.planetoid import read_planetoid
@@ -269,6 +269,8 @@ def ensure_nodes(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext |
 
 def ensure_splits(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext | None = None) -> Path:
     """The file of a dataset's official splits, downloaded from the paper's authors if it is not on disk."""
+    if entry.beyond:
+        return ensure_nodes(entry, root)
 
     def make(folder: Path, target: Path) -> None:
         splits = [read_mask(folder / raw.name) for raw in entry.raw_splits]
@@ -305,6 +307,12 @@ def _make_from_raw(
 
     Files that an interrupted call or the user put into the folder are used.
     """
+    if not raws:
+        folders = " or ".join(map(str, search_path(root)))
+        raise DataError(
+            f"{name} is read from {file}, which is not in {folders}, and no address to download it from is known: put "
+            "it there, or set PROPREG_DATA to the folder that holds it."
+        )
     target = download_folder(root) / file
     folder = target.parent / f"{name}-raw"
     try:

@@ -38,7 +38,9 @@ def load_dataset(
 
     Args:
         name: ``"cora"``, ``"citeseer"``, ``"pubmed"``, ``"cs"``, ``"physics"``, ``"computers"``, ``"photo"``;
-            ``"digits"``, which needs no download; or ``"ogbg-moltox21"``, ``"ogbg-molhiv"``, ``"ogbg-molbbbp"``,
+            ``"digits"``, which needs no download; beyond the paper ``"actor"``, ``"chameleon-filtered"``,
+            ``"squirrel-filtered"``, ``"minesweeper"``, ``"tolokers"``, ``"blogcatalog"``, ``"flickr"``, ``"acm"``,
+            whose files cannot be downloaded; or ``"ogbg-moltox21"``, ``"ogbg-molhiv"``, ``"ogbg-molbbbp"``,
             ``"ogbg-molesol"``, ``"ogbg-molfreesolv"``.
         root: The folder to search first, and to download to.
         features: ``"dense"``, as PyG has them, or ``"sparse"``: a CSR tensor that was never dense (physics takes
@@ -51,9 +53,9 @@ def load_dataset(
         scale: What is done to ``x``, as for :func:`propreg.fit`: with ``"auto"`` a loop of your own trains on what
             ``fit`` and ``propreg run`` train on by default. They scale by themselves, inside the model that they
             return, and want ``x`` as published (``"none"``).
-        split: The masks: ``"public"``; a number 0 … 9 for one of the official random splits (the paper uses the first
-            five), ``"official"`` for all ten as masks [N, 10]; None for the public split if it exists (on digits: the
-            first of its ten seeded splits).
+        split: The masks: ``"public"``; a number 0 … 9 for one of the official splits (the paper uses the first five of
+            its own), ``"official"`` for all ten as masks [N, 10]; None for the public split if it exists (on digits:
+            the first of its ten seeded splits).
 
     Returns:
         For a node dataset, a PyG ``Data`` with ``x``, ``edge_index``, ``y``, and ``train_mask``, ``val_mask`` and

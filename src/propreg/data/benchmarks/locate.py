@@ -66,6 +66,8 @@ def dataset_file(entry: NodeSet | MoleculeSet, root: str | os.PathLike[str] | No
 
 def splits_file(entry: NodeSet, root: str | os.PathLike[str] | None = None) -> Path | None:
     """The file with the dataset's official splits: its own, or the file with the splits of all datasets."""
+    if entry.beyond:
+        return dataset_file(entry, root)
     if not entry.raw_splits:
         return None
     return find_file(f"{entry.file}_splits.npz", root) or find_file("splits.npz", root)
