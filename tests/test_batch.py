@@ -61,7 +61,7 @@ def test_gradients_transforms_and_compile() -> None:
         ([0, 1], {}, "got a list"),
         (BATCH - 1, {}, "batch has the graph number -1"),
         (BATCH * 10, {}, "batch has the graph number 10, but 10 nodes"),
-        (BATCH, {"reduction": "sum"}, "batch takes a mean per graph and does not go with reduction='sum'"),
+        (BATCH, {"reduction": "sum"}, "batch takes a mean per graph and cannot be combined with reduction='sum'"),
     ],
 )
 def test_a_bad_batch_is_one_sentence(batch: Any, options: dict[str, Any], sentence: str) -> None:

@@ -70,8 +70,8 @@ def test_the_engine_trains_them() -> None:
     ("model", "method", "says"),
     [
         (Hops(hops=0), Method(), "hops must be a whole number of at least 1, got 0"),
-        (Hops(heads=3), Method(), "heads means nothing for hops, got 3"),
-        (Hops(), Length(phi="kl"), "phi means nothing for length, got 'kl'"),
+        (Hops(heads=3), Method(), "heads does not apply to hops, got 3"),
+        (Hops(), Length(phi="kl"), "phi does not apply to length, got 'kl'"),
         (Model("hop"), Method(), "model must be one of .*'hops', got 'hop'. Did you mean 'hops'"),
     ],
 )

@@ -67,8 +67,8 @@ PROMISES = (
         ),
     ),
     Promise(
-        "No file makes a reader run for ever, or take memory without end",
-        "pickles that unfold, zip bombs, pipes and devices, declared sizes",
+        "No file makes a reader run forever or use unbounded memory",
+        "pickles that expand, zip bombs, pipes and devices, declared sizes",
         (
             "data/test_planetoid.py::test_what_unfolds_without_end_is_refused",
             "data/test_planetoid.py::test_what_unfolds_without_end_is_no_dataset",
@@ -88,7 +88,7 @@ PROMISES = (
         ("store/test_faults.py",),
     ),
     Promise(
-        "What is killed goes on, and ends in the bytes of an undisturbed one",
+        "Killed work resumes and ends in the same bytes as undisturbed work",
         "SIGKILL to sweeps, fits, `propreg run` and batches of molecules",
         (
             "study/execute/test_kill.py::test_killed_sweeps_end_in_the_same_bytes",
@@ -113,7 +113,7 @@ PROMISES = (
         ),
     ),
     Promise(
-        "Work at the same time overwrites nothing",
+        "Concurrent processes overwrite nothing",
         "runs into one folder, sweeps on one store, writers on a network file system",
         (
             "running/test_folder.py::test_runs_at_the_same_time_have_a_folder_each",
@@ -135,7 +135,7 @@ PROMISES = (
         ),
     ),
     Promise(
-        "A server can neither pass another file off nor hold a download up",
+        "A server can neither substitute another file nor stall a download",
         "a server that cuts, drips, lies about lengths, redirects, or has a wrong certificate",
         ("data/test_download.py",),
     ),

@@ -31,9 +31,9 @@ def seeds_of(z: Tensor, batch: Any, options: Options, layers: int | None) -> tup
     if bool(missing.any()):
         node = int(missing.nonzero()[0])
         raise ValueError(
-            f"batch does not hold all neighbors of its seeds (those of seed {node} weigh {here.degree()[node]:g}, its "
-            f"degree is {degree[node]:g}): let the loader's num_neighbors start with -1, and set "
-            f"{_degree_fix(batch, options)} before."
+            f"batch does not hold all neighbors of its seeds (the edges of seed {node} weigh {here.degree()[node]:g}, "
+            f"its degree is {degree[node]:g}): start the loader's num_neighbors with -1, and first set "
+            f"{_degree_fix(batch, options)}."
         )
     return made, torch.arange(z.shape[0], device=z.device) < size
 
@@ -84,7 +84,7 @@ def _batch_size(z: Tensor, batch: Any) -> int:
 
 def _parts(z: Tensor, batch: Any, options: Options) -> tuple[Tensor, Tensor | None, Tensor]:
     if options.threshold is not None:
-        raise ValueError("threshold acts on the mean over all nodes, which a batch does not know: leave it out.")
+        raise ValueError("threshold acts on the mean over all nodes, which a batch does not have: leave it out.")
     degree = getattr(batch, "degree", None)
     if not isinstance(degree, Tensor):
         raise ValueError(f"batch has no degrees of the whole graph: set {_degree_fix(batch, options)} before.")

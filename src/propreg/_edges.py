@@ -85,7 +85,7 @@ def _from_pyg(edge_index: Any, num_nodes: int | None, size: Size | None) -> tupl
         )
     if known and num_nodes is not None and max(known) != num_nodes:
         raise ValueError(
-            f"the EdgeIndex says it has {max(known)} nodes but z has {num_nodes} rows: pass logits of its "
+            f"the EdgeIndex has {max(known)} nodes but z has {num_nodes} rows: pass logits of its "
             "whole graph, or set its sparse_size."
         )
     return edge_index.as_tensor(), max(known) if known else num_nodes

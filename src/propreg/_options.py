@@ -62,8 +62,8 @@ class Options:
             raise ValueError(f"threshold must be a finite number of at least 0, got {threshold}.")
         if self.reduction != "mean":
             raise ValueError(
-                f"threshold hinges the mean, max(0, mean − τ), and does not go with reduction={self.reduction!r}: "
-                "use reduction='mean' or leave threshold out."
+                "threshold applies to the mean, max(0, mean − τ), and cannot be combined with "
+                f"reduction={self.reduction!r}: use reduction='mean' or leave threshold out."
             )
 
     @property

@@ -255,7 +255,7 @@ def regularized(
     elif propagation.size[0] != z.shape[0]:
         raise ValueError(
             f"the graph leads from {propagation.size[0]} nodes to {z.shape[0]} others: pass source=, the logits of the "
-            "former."
+            "source nodes."
         )
     if _errors.values_are_checked(options.validate, z):
         _errors.finite_rows("z", z)

@@ -224,7 +224,7 @@ class Propagation(Operator):
             if not _errors.plain():
                 raise ValueError(
                     f"the CSR matrix in {dtype} cannot be built inside torch.func transforms or torch.compile: "
-                    f"call propagation.build({dtype}) before, or use backend='auto'."
+                    f"first call propagation.build({dtype}), or use backend='auto'."
                 )
             row, col, values = self.entries(dtype)
             csr = csr or _spmm.Csr(row, col, (self.size[1], self.size[0]))

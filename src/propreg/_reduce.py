@@ -37,7 +37,7 @@ def graphs_of(batch: Tensor | None, z: Tensor, reduction: str, validate: bool | 
         raise ValueError(f"batch must be PyG's batch vector, int64 with shape ({z.shape[0]},), got {got}.")
     if reduction != "mean":
         raise ValueError(
-            f"batch takes a mean per graph and does not go with reduction={reduction!r}: use reduction='mean'."
+            f"batch takes a mean per graph and cannot be combined with reduction={reduction!r}: use reduction='mean'."
         )
     _errors.same_device("z", z, "batch", batch)
     if _errors.values_are_checked(validate, batch):

@@ -401,7 +401,7 @@ def test_folds_test_on_every_labeled_node_once(graph: str) -> None:
     assert "Training 10 GCNs" in done.stdout
     refused = run("--graph", graph, "--test", "cv", "--train-per-class", "3")
     assert refused.exit_code == 2
-    assert "--train-per-class means nothing with --test cv" in " ".join(refused.output.split()).replace("│ ", "")
+    assert "--train-per-class does not apply with --test cv" in " ".join(refused.output.split()).replace("│ ", "")
     few = run("--graph", graph, "--test", "cv", "--splits", "2")
     assert few.exit_code == 1
     assert "--splits must be a whole number of at least 3" in " ".join(few.output.split())

@@ -112,7 +112,7 @@ def test_a_molecule_that_cannot_be_read_is_named_and_the_others_are_predicted() 
     done = predict("propreg-run", "--molecules", "new.csv")
     assert done.exit_code == 0
     assert done.stdout == "Wrote predictions.csv: 3 molecules, 1 of them without predictions.\n"
-    assert done.stderr == ("new.csv: RDKit cannot read the SMILES in line 3, 'C1CC': mend it or leave it out.\n")
+    assert done.stderr == ("new.csv: RDKit cannot read the SMILES in line 3, 'C1CC': fix it or leave it out.\n")
     first, second, third = rows("predictions.csv")
     assert second == {"line": "3", "smiles": "C1CC", "predicted length": "", "predicted even": ""}
     Path("new.csv").write_text("smiles\nCCO\nc1ccccc1\n")

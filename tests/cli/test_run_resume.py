@@ -70,7 +70,7 @@ def test_an_interrupted_run_goes_on_in_its_folder(monkeypatch: pytest.MonkeyPatc
     trained(monkeypatch, after=4)
     done = run(*QUICK)
     assert done.exit_code == 130
-    assert "the same command with --resume goes on from there" in " ".join(done.stdout.split())
+    assert "the same command with --resume continues from there" in " ".join(done.stdout.split())
     count = trained(monkeypatch)
     again = run(*QUICK, "--resume")
     assert again.exit_code == 0, again.output
@@ -92,7 +92,7 @@ def test_a_new_run_leaves_the_kept_trainings_alone_and_says_so(monkeypatch: pyte
     trained(monkeypatch)
     done = run(*QUICK, "-o", "out", "--model", "mlp")
     said = " ".join(done.stdout.split())
-    assert "out has 4 finished trainings of a run that did not end: --resume, with the options of that run" in said
+    assert "out has 4 finished trainings of an unfinished run: --resume, with the options of that run" in said
     assert sorted(Path(".out.training").glob("*/*")) == kept
     assert not Path(".propreg-run.training").exists(), "nothing was finished"
 

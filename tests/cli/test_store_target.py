@@ -68,7 +68,7 @@ def test_a_file_of_others_where_the_provenance_would_go_stays(store: Path) -> No
     ("target", "says"),
     [
         (".", ". is a folder: name a file in it, for example runs.jsonl.gz"),
-        ("new.provenance.json", "new.provenance.json is a name for what lies beside an export"),
+        ("new.provenance.json", "new.provenance.json is the name of a provenance file, which lies beside an export"),
         ("/dev/null", "/dev/null was not written by propreg store export and stays"),
     ],
 )
@@ -111,7 +111,9 @@ def test_runs_that_only_the_export_has_are_not_lost(store: Path) -> None:
 
 def test_two_names_with_one_place_for_the_provenance_are_refused(store: Path) -> None:
     assert CliRunner().invoke(app, ["store", "export", "runs.jsonl.gz", "--store", store.name]).exit_code == 0
-    refused(store, "runs.jsonl", "runs.jsonl.gz has its provenance in runs.provenance.json, where that of runs")
+    refused(
+        store, "runs.jsonl", "runs.jsonl.gz has its provenance in runs.provenance.json, where the provenance of runs"
+    )
 
 
 def test_a_list_of_others_is_no_provenance(store: Path) -> None:

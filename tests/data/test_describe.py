@@ -59,7 +59,7 @@ def test_both_directions_raise_no_doubt() -> None:
 def test_one_direction_is_said_with_the_fix() -> None:
     graph = forth_only(BOTH)
     assert one_way(graph, "fix it") == (
-        f"Of {graph.edge_index.shape[1]} edges, none also runs the other way, so that a node learns only from those "
+        f"Of {graph.edge_index.shape[1]} edges, none also runs the other way, so a node learns only from the nodes "
         "that point to it: if the graph is undirected, fix it."
     )
 

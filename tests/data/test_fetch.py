@@ -186,7 +186,7 @@ def web_page(folder: Path) -> Path:
         ("photo", "photo.npz", bad_benchmark, "column 4000 is out of range"),
         ("photo", "photo.npz", other_benchmark, "got"),
         ("photo", "photo.npz", web_page, "not a whole npz archive"),
-        ("molesol", "esol.zip", bomb, "as zip bombs do"),
+        ("molesol", "esol.zip", bomb, "as a zip bomb does"),
         ("molesol", "esol.zip", outside, "points outside the archive"),
         ("molesol", "esol.zip", truncated, "not a whole zip archive"),
         ("molesol", "esol.zip", web_page, "not a whole zip archive"),

@@ -84,7 +84,7 @@ def test_a_bomb_is_refused(tmp_path: Path, layer: str) -> None:
     bomb = buffer.getvalue() if layer == "gzip" else bytes(10 << 20)
     write_ogb(tmp_path / "esol.zip", tables, extra={"esol/raw/edge.csv.gz": bomb})
     assert (tmp_path / "esol.zip").stat().st_size < 100_000
-    with pytest.raises(DataError, match="as zip bombs do"):
+    with pytest.raises(DataError, match="as a zip bomb does"):
         read_ogb(tmp_path / "esol.zip", "ogbg-molesol", max_bytes=1 << 20)
 
 

@@ -160,7 +160,7 @@ def test_wrong_names_are_one_sentence(
 
 def test_what_is_no_graph() -> None:
     nodes, edges = frames()
-    with pytest.raises(TypeError, match="one data frame is no graph: pass two"):
+    with pytest.raises(TypeError, match="one data frame is not a graph: pass two"):
         load_graph(nodes)
     with pytest.raises(
         TypeError, match="nodes and edges are two files or two pandas data frames, got a DataFrame and a"

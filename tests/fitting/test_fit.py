@@ -204,7 +204,9 @@ def test_the_summary_of_an_interrupted_fit_is_of_what_is_finished(monkeypatch: p
     part = replace(quick(scale="none"), mu=0.0)  # whatever they say
     first, *_, verdict, _, why = part.summary().splitlines()
     assert first == "Interrupted: 4 of 12 trainings are finished."
-    assert verdict.startswith("P-reg was not chosen on this graph so far: of what is finished, no strength did better")
+    assert verdict.startswith(
+        "P-reg was not chosen on this graph so far: over the finished trainings, no strength did better"
+    )
     assert why.endswith("One training of each kind shows little. Let it train to the end for more.")
     assert "Ask for more" not in part.summary()
     chosen = replace(part, mu=0.5)

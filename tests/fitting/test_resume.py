@@ -202,7 +202,8 @@ def test_a_full_disk_ends_the_keeping_and_not_the_fit(tmp_path: Path, monkeypatc
         warnings.simplefilter("always")
         result = fit(DATA, "gcn", resume=tmp_path, **QUICK)
     assert [str(each.message) for each in said] == [
-        "Finished runs cannot be kept (x: cannot be written: No space left on device): the fit goes on without."
+        "Finished runs cannot be kept (x: cannot be written: No space left on device): the fit continues without "
+        "keeping them."
     ]
     same(result, fit(DATA, "gcn", **QUICK))
 

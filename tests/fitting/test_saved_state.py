@@ -89,9 +89,9 @@ def whole() -> nn.Module:
     [
         (None, ValueError, "holds the state of a model of your own, but not its code: pass a new module"),
         (Scaled, TypeError, r"module must be a torch.nn.Module, got <class .*>: make one"),
-        (Base(), ValueError, "the file has 'norm.bias' but the module has not: make the module that was trained"),
-        (Tied(), ValueError, "but the module has not: make the module that was trained"),
-        (Frozen(), ValueError, "has not: make the module that was trained"),
+        (Base(), ValueError, "the file has 'norm.bias' but the module does not: make the module that was trained"),
+        (Tied(), ValueError, "but the module does not: make the module that was trained"),
+        (Frozen(), ValueError, "does not: make the module that was trained"),
         (wider(), ValueError, r"'b.weight' is float32 \[3, 6\] in the file but torch.float32 \[4, 6\] in the module"),
         (whole(), ValueError, r"'scale' is float32 \[8\] in the file but torch.int64 \[8\] in the module"),
         (Lazy(), ValueError, "'a.weight' of module is lazy and has no size: call the module once"),

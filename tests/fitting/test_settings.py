@@ -163,7 +163,7 @@ def test_features_in_double_precision_are_trained_in_single() -> None:
 def test_random_splits_are_not_asked_for_where_the_data_has_its_own(asked: dict[str, Any]) -> None:
     data = to_data(replace(GRAPH, split=SPLIT))
     named = ", ".join(f"{name}={value}" for name, value in asked.items())
-    with pytest.raises(ValueError, match=f"the data has a split of its own, but {named} asks for random ones: "):
+    with pytest.raises(ValueError, match=f"the data has a split of its own, but {named} requests random splits: "):
         fit(data, mu=0.1, max_epochs=2, progress=False, **asked)
     assert list(fit(data, mu=0.1, seeds=1, max_epochs=2, progress=False).splits) == ["own"]
 

@@ -123,7 +123,7 @@ def test_nested_cross_validation_picks_each_folds_strength_on_its_own_validation
     assert result.mu > 0
     assert found.difference.mean == pytest.approx(expected)
     assert "P-reg per fold" in result.summary()
-    with pytest.raises(ValueError, match="train_per_class means nothing with test='cv'"):
+    with pytest.raises(ValueError, match="train_per_class does not apply with test='cv'"):
         fit(GRAPH, "gcn", test="cv", train_per_class=3, **QUICK)
     with pytest.raises(DataError, match="are too few for 70 folds"):
         fit(GRAPH, "gcn", test="cv", splits=70, **QUICK)

@@ -263,7 +263,7 @@ def test_the_convolutions_of_gcnii_decay_by_themselves() -> None:
         (TunedGcnModel(norm="pair"), "norm must be 'none', 'batch' or 'layer', got 'pair'"),  # type: ignore[arg-type]
         (DagnnModel(layers=3), "dagnn has 2 layers, got layers=3"),
         (CorrectSmoothModel(smoothing_teleport=2.0), "smoothing_teleport must lie between 0 and 1, got 2.0"),
-        (S2gcModel(heads=3), "heads means nothing for s2gc, got 3"),
+        (S2gcModel(heads=3), "heads does not apply to s2gc, got 3"),
     ],
 )
 def test_settings_out_of_range(model: Model, says: str) -> None:

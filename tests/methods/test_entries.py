@@ -120,5 +120,5 @@ def test_what_is_not_trained_has_no_strength_to_tune() -> None:
 
 
 def test_no_regularizer_goes_on_top_of_what_is_not_trained() -> None:
-    with pytest.raises(ValueError, match=r"strength means nothing for label-propagation, which is not trained, got"):
+    with pytest.raises(ValueError, match=r"strength does not apply to label-propagation, which is not trained, got"):
         propreg.fit(GRAPH, "label-propagation", 0.2, **FIT)

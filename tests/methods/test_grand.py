@@ -275,7 +275,7 @@ def test_replicas_of_a_stream_share_a_product() -> None:
         ({"temperature": 0.0}, "temperature must be above 0, got 0.0"),
         ({"consistency": -1.0}, "consistency must be a number of at least 0, got -1.0"),
         ({"layers": 3}, "grand has 2 layers, got layers=3"),
-        ({"heads": 2}, "heads means nothing for grand, got 2"),
+        ({"heads": 2}, "heads does not apply to grand, got 2"),
     ],
 )
 def test_settings_out_of_range(change: dict[str, Any], says: str) -> None:

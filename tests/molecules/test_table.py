@@ -90,5 +90,5 @@ def test_bad_tables_are_refused(file: Path, text: str, settings: dict[str, str],
 def test_an_unreadable_smiles_is_named_with_its_line(file: Path) -> None:
     pytest.importorskip("rdkit")
     file.write_text(TEXT.replace("C1CC1", "C1CC"))
-    with pytest.raises(DataError, match=r"data\.csv: RDKit cannot read the SMILES in line 5, 'C1CC': mend it"):
+    with pytest.raises(DataError, match=r"data\.csv: RDKit cannot read the SMILES in line 5, 'C1CC': fix it"):
         read_table(file, targets=["logp"]).molecules()

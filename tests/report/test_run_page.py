@@ -55,7 +55,7 @@ def _on_splits(gain: float, mu: float = 0.5) -> dict[str, object]:
     ("gain", "mu", "says"),
     [
         (0.05, 0.5, "P-reg helps on this graph"),
-        (-0.05, 0.5, "P-reg harms on this graph"),
+        (-0.05, 0.5, "P-reg hurts on this graph"),
         (-0.05, 0.0, "P-reg does not help on this graph"),
         (0.05, 0.0, "P-reg was not chosen on this graph"),
         (0.0, 0.5, "Inconclusive: no significant effect of P-reg on this graph"),
@@ -156,7 +156,7 @@ def test_mistakes_of_many_classes_are_a_list() -> None:
 
 @pytest.mark.parametrize(
     ("homophily", "says"),
-    [(0.9, "a good hint"), (0.55, "often a wrong one"), (0.2, "may harm"), (None, "is not known")],
+    [(0.9, "a good hint"), (0.55, "often a wrong one"), (0.2, "may hurt"), (None, "is not known")],
 )
 def test_neighbors_in_words(homophily: float | None, says: str) -> None:
     record = run_record(graph=run_record()["graph"] | {"homophily": homophily})

@@ -52,7 +52,7 @@ def test_it_helps_where_the_interval_lies_above_zero() -> None:
 def test_it_harms_where_validation_misled() -> None:
     verdict = judge(made_up(0.5, BETTER[::-1]))
     assert verdict.kind == "harms"
-    assert "P-reg harms on this graph: mu = 0.5 did best on validation, but gives −4.60" in verdict.sentence
+    assert "P-reg hurts on this graph: mu = 0.5 did best on validation, but gives −4.60" in verdict.sentence
 
 
 def chose_plain(*gains: float) -> FitResult:
@@ -102,7 +102,7 @@ def test_terminal_and_page_have_one_verdict_where_a_training_failed() -> None:
 def test_the_page_shows_the_recorded_verdict() -> None:
     record = recorded(made_up(0.5, BETTER, predicted={mu: np.zeros((5, 1, 4), np.int64) for mu in (0.0, 0.5)}))
     record["verdict"] |= {"kind": "harms"}
-    assert "P-reg harms on this graph" in read(run_page(record)).text
+    assert "P-reg hurts on this graph" in read(run_page(record)).text
     for wrong in ({"kind": "wins"}, {"pair": 3}, {"pair": record["verdict"]["pair"] | {"mu": 0.7}}, {"sentence": None}):
         with pytest.raises(DataError, match="The record's verdict should"):
             read_run(record | {"verdict": record["verdict"] | wrong})

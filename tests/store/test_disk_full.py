@@ -93,5 +93,5 @@ def test_an_error_of_the_disk_names_it() -> None:
     error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
     assert store_sentence(Path("a.sqlite"), error, 60) == (
         "a.sqlite cannot be read or written, the disk is full or fails (disk I/O error): free some space, or check the "
-        "disk, and run again; what was stored is kept."
+        "disk, and run again; stored runs are kept."
     )

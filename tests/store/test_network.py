@@ -129,7 +129,7 @@ def test_a_writer_that_was_killed_is_followed(share: Path, where: str) -> None:
         with pytest.raises(StudyError, match=rf"process {process.pid} on another-host does: .*store leases --clear"):
             Store(path)
         done = CliRunner().invoke(app, ["store", "leases", "--clear", "--store", str(path)])
-        assert f"That of the writer, process {process.pid} on another-host, too." in done.stdout
+        assert f"The lease of the writer, process {process.pid} on another-host, was removed too." in done.stdout
     with Store(path) as store:
         assert len(store.keys()) == 3
     assert not os.path.lexists(writer_file(path))

@@ -90,7 +90,7 @@ def test_a_table_of_what_cannot_be_is_one_sentence(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["table", "digits-smoke", "--results", str(place)])
         assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1)
         assert f"{place} is damaged, the run of split" in done.stderr
-        assert "has more nodes right than there are" in done.stderr
+        assert "has more correct predictions than nodes" in done.stderr
         assert mend in done.stderr
     (wrong,) = check_store(store).wrong
-    assert "has more nodes right than there are" in wrong
+    assert "has more correct predictions than nodes" in wrong

@@ -68,7 +68,7 @@ def put(path: Path, cell: Cell, row: tuple[object, ...]) -> Run:
         (Cell("cora2", "0" * 64), {}, "There is no dataset 'cora2'. Did you mean 'cora'?"),
         (DIGITS, {3: 900, 5: 1000}, "has 1,900 validation and test nodes, and digits has 1,797 in all"),
         (DIGITS, {3: 108}, "has 100 and 1000 on the same split of digits; nothing was imported: if the store is wrong"),
-        (DIGITS, {7: 10**20}, "has a number far too large"),
+        (DIGITS, {7: 10**20}, "has a number that is far too large"),
     ],
 )
 def test_an_import_refuses_what_no_training_could_have(

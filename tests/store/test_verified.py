@@ -129,7 +129,7 @@ def test_a_table_names_engines_that_differ(tmp_path: Path) -> None:
         with Store(path) as opened:
             reproduce(plain, opened, Engine)
             reproduce(BATCHES, opened, Other if kind == "mixed" else Engine)
-    says = "Engines: 160 of the 160 runs whose engine is recorded were trained by another version of it than the plain"
+    says = "Engines: 160 of the 160 runs whose engine is recorded were trained by another engine version than the plain"
     assert "Engines:" not in propreg("table", "digits-smoke", "--results", paths["same"]).output
     done = propreg("table", "digits-smoke", "--results", paths["mixed"])
     assert sum(line.startswith(says) for line in done.stdout.splitlines()) == 1

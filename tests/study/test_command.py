@@ -271,7 +271,7 @@ def test_a_merge_with_unequal_results_fails(tmp_path: Path, store: Path) -> None
     done = runner.invoke(app, ["store", "merge", str(other), "--store", str(store)])
     assert done.exit_code == 1
     assert "0 runs added, 199 known, 1 unequal" in done.stdout
-    assert "has another result than" in done.stderr
+    assert "has a different result than" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["text", "markdown", "latex", "csv", "html"])

@@ -17,7 +17,7 @@ ResultsPath = Annotated[
     Path | None, typer.Option("--results", help=f"A store, an export, or a folder of exports; {RULE}.")
 ]
 StoreOrDefault = Annotated[
-    Path | None, typer.Option("--store", help="A store to read, and nothing else; the same as --results with it.")
+    Path | None, typer.Option("--store", help="Read only this store; the same as --results STORE.")
 ]
 
 

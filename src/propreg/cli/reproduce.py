@@ -44,7 +44,7 @@ class Engine(StrEnum):
 
 Names = Annotated[
     list[str],
-    typer.Argument(help="Experiments, for example table1, or my.toml of your own.", autocompletion=experiments),
+    typer.Argument(help="Experiments, for example table1, or your own my.toml.", autocompletion=experiments),
 ]
 
 
@@ -53,7 +53,7 @@ def reproduce(
     only: Only = None,
     seeds: Seeds = None,
     device: Device = "auto",
-    time_limit: Annotated[str | None, typer.Option(help="Stop cleanly after so long, for example 9m or 90s.")] = None,
+    time_limit: Annotated[str | None, typer.Option(help="Stop cleanly after this time, for example 9m or 90s.")] = None,
     measures: Annotated[
         bool,
         typer.Option(
@@ -66,8 +66,8 @@ def reproduce(
     shard: Annotated[
         str | None,
         typer.Option(
-            help="Only one of N parts of equal cost, for example 3/8, counted from 0, into a store of its own beside "
-            "--store; auto/8 takes the number from the array of SLURM or Kubernetes, auto both from SLURM. "
+            help="Train one of N parts of equal cost, for example 3/8 (counted from 0), into its own store beside "
+            "--store. auto/8 reads the number of the part from SLURM or Kubernetes, auto reads both from SLURM. "
             "propreg store merge joins the stores.",
         ),
     ] = None,
@@ -76,23 +76,21 @@ def reproduce(
     ] = Engine.local,
     address: Annotated[
         str | None,
-        typer.Option(
-            help="The Ray cluster, as host:6379; default the one that this machine is part of, or a new one on it."
-        ),
+        typer.Option(help="The Ray cluster, as host:6379; default: the cluster of this machine, or a new one on it."),
     ] = None,
     gpus: Annotated[
         float | None,
-        typer.Option(min=0, help="GPUs of each worker of a Ray cluster, as 0.5; default 1 where there are any."),
+        typer.Option(min=0, help="GPUs per Ray worker, for example 0.5; default 1 if the cluster has GPUs."),
     ] = None,
     memory: Annotated[
-        float | None, typer.Option(min=0, help="GiB of memory of each worker of a Ray cluster; default no limit.")
+        float | None, typer.Option(min=0, help="GiB of memory per Ray worker; default: no limit.")
     ] = None,
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
     """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on.
 
-    A search goes on from rung to rung, as far as the store holds all runs of the rung before; a shard trains the first.
+    A search trains a rung once the store holds all runs of the rung before; a shard trains the first rung only.
 
     The exit code is 3 if runs are missing at the end: the time was up, or batches were left out.
     """
@@ -158,8 +156,8 @@ def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
         return  # exports that cannot be read are no reason not to train
     if lost:
         typer.echo(
-            f"{RESULTS}/ has {lost:,} of these runs, which {store.path} has not and which are trained again: to keep "
-            f"them, stop and run propreg store import {shlex.join(map(str, files))} first.",
+            f"{RESULTS}/ has {lost:,} of these runs, but {store.path} does not, so they are trained again: to use "
+            f"the record, stop and run propreg store import {shlex.join(map(str, files))} first.",
             err=True,
         )
 
@@ -172,8 +170,8 @@ def _show_end(report: "SweepReport", as_json: bool) -> None:
         typer.echo(f"left out: {line}", err=True)
     for key in report.unequal:
         typer.echo(
-            f"{key}: trained again, it came out differently although the engine is the same; the record stays as it "
-            f"was. propreg rerun {key[:16]} compares the two.",
+            f"{key}: trained again with the same engine, this run gave a different result; the record is unchanged. "
+            f"propreg rerun {key[:16]} compares the two.",
             err=True,
         )
     end = "all runs are recorded" if not report.missing else f"{report.missing} runs are missing ({report.reason})"

@@ -35,8 +35,8 @@ def rerun(
 ) -> None:
     """Train a recorded run again, in its batch if that is known, and compare. The record is not changed.
 
-    If batch, device, versions and engine are as recorded, anything but the same bits is a failure; else
-    the test score must be within three standard deviations between the other seeds of the same split.
+    If the batch, device, versions and engine are the recorded ones, the result must have the same bits. Otherwise
+    the test score must be within three standard deviations, computed over the other seeds of the same split.
     """
     with one_sentence():
         from propreg.devices import check_device

@@ -46,6 +46,6 @@ def first_line(step: "Step", alone: bool) -> str:
     if step.runs == 1:
         return "Training the run, which was a batch of its own."
     return (
-        f"Training it in its batch of {step.runs} runs, on a CPU with the few that are one program with it; "
+        f"Training it in its batch of {step.runs} runs, on a CPU only with the runs that share its program; "
         "--alone trains it by itself, which is quicker."
     )

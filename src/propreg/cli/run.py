@@ -65,7 +65,7 @@ def run(
         str,
         typer.Option(
             help="The architecture or the training method, see propreg methods; several, like gcn,mlp, are compared. "
-            "For molecules gin, the default, or gcn.",
+            "For molecules: gin (the default) or gcn.",
             metavar=f"<{'|'.join(MODELS)}>",
             callback=lambda names: ",".join(
                 _known("model", name.strip(), [*MODELS, "gin"]) for name in names.split(",")
@@ -98,7 +98,7 @@ def run(
         ),
     ] = None,
     max_epochs: Annotated[
-        int | None, typer.Option(min=1, help="Most epochs of a training; default 100 for digits, else 1000.")
+        int | None, typer.Option(min=1, help="Maximum epochs per training; default 100 for digits, else 1000.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     output: Annotated[
@@ -107,9 +107,7 @@ def run(
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite the folder if it holds a run.")] = False,
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on with a run of the same options that was interrupted or killed, in its folder."
-        ),
+        typer.Option("--resume", help="Resume an interrupted or killed run in its folder; give the same options."),
     ] = False,
     train_per_class: Annotated[
         int | None, typer.Option(min=1, help="Training nodes per class if your graph has no split; default 20.")
@@ -121,21 +119,22 @@ def run(
     test: Annotated[
         Test | None,
         typer.Option(
-            help="cv tests on every labeled node once: --splits folds (5), each of which picks its own strength."
+            help="cv: cross-validation with --splits folds (default 5), each with its own strength; it tests every "
+            "labeled node once."
         ),
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Read edges.csv as directed, source → target.")] = False,
     scale: Annotated[
         Scale | None,
         typer.Option(
-            help="Features: standardize each column, divide rows by their sum, neither; default auto: rows for bags of "
-            "words, else standard."
+            help="How features are scaled: standard standardizes each column, rows divides each row by its sum; "
+            "default auto: rows for bags of words, else standard."
         ),
     ] = None,
     metric: Annotated[
         str,
         typer.Option(
-            help="What strengths are chosen and compared by.",
+            help="The score by which strengths are chosen and compared.",
             metavar=f"<{'|'.join(METRICS)}>",
             callback=lambda name: _known("metric", name, METRICS),
             autocompletion=lambda: list(METRICS),
@@ -153,7 +152,7 @@ def run(
         bool, typer.Option("--normalize-features", help="Deprecated: use --scale rows.", hidden=True)
     ] = False,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Print the memory and the time that it would take, and train nothing.")
+        bool, typer.Option("--plan", help="Print the estimated memory and time, and train nothing.")
     ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
@@ -198,8 +197,7 @@ def run(
     names = list(dict.fromkeys(model.split(",")))
     if not any(MODELS[name].trained for name in names):
         raise typer.BadParameter(
-            f"{names[0]} is not trained, so that no regularizer changes it: name a model beside it, as in "
-            f"--model gcn,{names[0]}."
+            f"{names[0]} is not trained, so no regularizer changes it: add a model, as in --model gcn,{names[0]}."
         )
     try:
         plans = [
@@ -262,7 +260,7 @@ def _source(
     for name, given in per_class.items():
         if folds and given is not None:
             option = f"--{name.replace('_', '-')}"
-            raise typer.BadParameter(f"{option} means nothing with --test cv, which divides all labeled nodes.")
+            raise typer.BadParameter(f"{option} does not apply with --test cv, which divides all labeled nodes.")
     test: Literal["cv"] | None = "cv" if folds else None
     if graph is None:
         return load_source(dataset or "digits", splits=splits, test=test)

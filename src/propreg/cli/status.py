@@ -32,7 +32,7 @@ def status(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Experiments, for example table1, or my.toml of your own. None: all.", autocompletion=experiments
+            help="Experiments, for example table1, or your own my.toml; default: all.", autocompletion=experiments
         ),
     ] = None,
     only: Only = None,
@@ -41,7 +41,7 @@ def status(
     results: ResultsPath = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much of an experiment is recorded and about how long the rest takes; of all, if none is named."""
+    """Show how much of an experiment is recorded and about how long the rest takes; without a name, of all."""
     with one_sentence():
         from propreg.store.errors import UsageError
 

@@ -37,10 +37,10 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
 
 @app.command()
 def export(
-    file: Annotated[Path, typer.Argument(help="Where to, for example results/table1.jsonl.gz.")],
+    file: Annotated[Path, typer.Argument(help="The file to write, for example results/table1.jsonl.gz.")],
     experiment: Annotated[list[str] | None, typer.Option(help="Only the runs of this experiment.")] = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Also over an export with runs that would be lost.")
+        bool, typer.Option("--replace", help="Replace the export even if runs in it would be lost.")
     ] = False,
     store: StorePath = DEFAULT_STORE,
 ) -> None:
@@ -73,7 +73,7 @@ def export(
 
 @app.command("import")
 def import_(sources: Sources, store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
-    """Import runs from exports into a store, which is made if it does not exist."""
+    """Import runs from exports into a store, which is created if missing."""
     _take(sources, store, as_json)
 
 
@@ -118,7 +118,7 @@ def remove(
 def leases(
     store: StorePath = DEFAULT_STORE,
     clear: Annotated[
-        bool, typer.Option("--clear", help="Remove those of processes that do not run on this machine.")
+        bool, typer.Option("--clear", help="Remove the leases of processes that do not run on this machine.")
     ] = False,
 ) -> None:
     """Show which processes train which batches, also those that were killed."""
@@ -134,7 +134,9 @@ def leases(
             writer = clear_writer(store)
             with Store(store, "update") as opened:
                 gone, left = end(opened)
-            also = f" That of the writer, process {writer.pid} on {writer.host}, too." if writer else ""
+            also = (
+                f" The lease of the writer, process {writer.pid} on {writer.host}, was removed too." if writer else ""
+            )
             typer.echo(f"{store}: {gone} leases were removed; {left} of processes that run here stay.{also}")
             return
         with Store(store, "read") as opened:
@@ -161,6 +163,6 @@ def _take(sources: list[Path], path: Path, as_json: bool) -> None:
             counts = f"{taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal"
             typer.echo(f"{source}: {counts}{unchecked}.")
             for key in taken.unequal:
-                typer.echo(f"{key}: {source} has another result than {path}, which keeps its own.", err=True)
+                typer.echo(f"{key}: {source} has a different result than {path}, which keeps its own.", err=True)
     if unequal:
         raise typer.Exit(1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from propreg.study.spec.experiment import Experiment, Line
 
 
-_RULE_NOTES = {"own": "Of each run counts the epoch that the rule reports which its model was published with."}
+_RULE_NOTES = {"own": "Each run counts with the epoch that the published rule of its model reports."}
 
 
 class Format(StrEnum):
@@ -38,7 +38,7 @@ def table(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="An experiment, for example table1, or my.toml of your own; without it, a list.",
+            help="An experiment, for example table1, or your own my.toml; without it, a list.",
             autocompletion=experiments,
         ),
     ] = None,
@@ -60,7 +60,7 @@ def table(
     rule: Annotated[
         str,
         typer.Option(
-            help="The selection rule that counts, for example latest_best; own is each model's published one."
+            help="The selection rule whose epoch counts, for example latest_best; own is each model's published rule."
         ),
     ] = "",
     results: ResultsPath = None,
@@ -131,7 +131,7 @@ def _text(
     found = reading.results
     searched = search.searches(lines, found)
     if searched and rule:
-        raise UsageError("--rule means nothing for a search, whose runs have one rule: leave it out.")
+        raise UsageError("--rule does not apply to a search, whose runs have one rule: leave it out.")
     rows = search.search_rows(searched, found) if searched else table_rows(experiment, found, lines, rule)
     engines = "" if searched else engine_note(lines, found)
     if how is Format.csv:
@@ -143,7 +143,7 @@ def _text(
     listings = [*ablation.listings(experiment, lines, found), *beside]
     notes = search.notes(searched) if searched else ablation.notes(lines)
     notes += [engines] if engines else []
-    notes += [_RULE_NOTES.get(rule, f"Of each run counts the epoch that the rule {rule} reports.")] if rule else []
+    notes += [_RULE_NOTES.get(rule, f"Each run counts with the epoch that the rule {rule} reports.")] if rule else []
     shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
     if how is Format.text and not long:
         bold = shown and os.environ.get("TERM") != "dumb"

@@ -121,7 +121,7 @@ def one_way(graph: Graph, fix: str) -> str:
         return ""
     few = f"only {both:,} also run" if both else "none also runs"
     return (
-        f"Of {count:,} {'edge' if count == 1 else 'edges'}, {few} the other way, so that a node learns only from those "
+        f"Of {count:,} {'edge' if count == 1 else 'edges'}, {few} the other way, so a node learns only from the nodes "
         f"that point to it: if the graph is undirected, {fix}."
     )
 
@@ -142,8 +142,8 @@ def unused_classes(graph: Graph) -> str:
     more = f" and {len(unused) - LISTED} more" if len(unused) > LISTED else ""
     named = ", ".join(str(c) for c in unused[:LISTED]) + more
     return (
-        f"No node is of class {named}, though classes are numbered 0 to {graph.num_classes - 1}: the model gets an "
-        "output for each number all the same; number the classes without gaps if it should not."
+        f"No node is of class {named}, though classes are numbered 0 to {graph.num_classes - 1}: the model still gets "
+        "an output for each number; number the classes without gaps to avoid this."
     )
 
 

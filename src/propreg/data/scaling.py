@@ -62,7 +62,8 @@ class Scaling:
     def sentence(self) -> str:
         """What was done, for people; empty if nothing was."""
         usual = {
-            "standard": "Each feature was standardized over all nodes: less its mean, by its standard deviation.",
+            "standard": "Each feature was standardized over all nodes: minus its mean, divided by its standard "
+            "deviation.",
             "rows": "Each node's features were divided by their sum.",
         }
         return self.reason or usual.get(self.kind, "")

@@ -114,7 +114,7 @@ def _edges(
         keys = torch.cat([keys, key[a != b]]).sort().values
         keys = keys[torch.cat([keys.new_ones(1, dtype=torch.bool), keys[1:] != keys[:-1]])[: len(keys)]]
     raise DataError(
-        f"only {2 * len(keys)} of {num_edges} edges were found: take fewer edges, more nodes or a larger exponent."
+        f"only {2 * len(keys)} of {num_edges} edges could be drawn: use fewer edges, more nodes or a larger exponent."
     )
 
 

@@ -92,7 +92,7 @@ def check(
         _own_settings(replica, model)
         if replica.strength and not model.architecture.trained:
             raise ValueError(
-                f"strength means nothing for {model.name}, which is not trained, got {replica.strength!r}: leave it "
+                f"strength does not apply to {model.name}, which is not trained, got {replica.strength!r}: leave it "
                 "out; for propreg.fit pass mu=0."
             )
     for name in {replica.split for replica in replicas}:
@@ -138,7 +138,7 @@ def _check_meaning(settings: Model | Method, shared: type[Model] | type[Method],
     for setting in fields(shared):
         value = getattr(settings, setting.name)
         if setting.name not in meant and value != setting.default:
-            raise ValueError(f"{setting.name} means nothing for {settings.name}, got {value!r}: leave it out.")
+            raise ValueError(f"{setting.name} does not apply to {settings.name}, got {value!r}: leave it out.")
 
 
 def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> None:
@@ -151,10 +151,10 @@ def _replica(replica: Replica, method: Method, splits: Mapping[str, Split]) -> N
     regularizer = method.regularizer
     if not regularizer.grid and replica.strength != 0:
         raise ValueError(
-            f"strength means nothing for {method.name}, got {replica.strength!r}: leave it out, or name a method."
+            f"strength does not apply to {method.name}, got {replica.strength!r}: leave it out, or name a method."
         )
     if not regularizer.masked and replica.unmask != 1:
-        raise ValueError(f"unmask means nothing for {method.name}, got {replica.unmask!r}: leave it out.")
+        raise ValueError(f"unmask does not apply to {method.name}, got {replica.unmask!r}: leave it out.")
     if (regularizer.bounded or method.schedule == "annealed") and replica.strength > 1:
         raise ValueError(f"strength must lie between 0 and 1 for {method.name}, got {replica.strength}.")
 

@@ -420,7 +420,7 @@ def _fill(module: nn.Module, saved: Arrays, where: str) -> nn.Module:
     if saved.keys() != state.keys():
         name = min(saved.keys() ^ state.keys())
         has, lacks = ("file", "module") if name in saved else ("module", "file")
-        raise ValueError(f"{where}: the {has} has {name!r} but the {lacks} has not: make the module that was trained.")
+        raise ValueError(f"{where}: the {has} has {name!r} but the {lacks} does not: make the module that was trained.")
     for name, t in state.items():
         array = saved[name]
         if array.shape != t.shape or (array.dtype.kind == "f") != t.is_floating_point():

@@ -411,5 +411,5 @@ def _train(
         except KeyboardInterrupt:
             return False
     if not found and limit is not None:
-        raise ValueError("time_limit was over before a training was finished: give it more time.")
+        raise ValueError("time_limit ended before any training was finished: give it more time.")
     return len(found) == len(replicas)

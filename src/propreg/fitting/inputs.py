@@ -220,7 +220,7 @@ def optimizer_of(given: Any, own: object, settings: Mapping[str, Any], resume: o
         raise ValueError("optimizer as a function is for a module of your own: name 'adam', 'adamw' or 'sgd'.")
     for name in ("lr", "weight_decay"):
         if settings[name] is not None:
-            raise ValueError(f"{name} is that of the optimizer that you make: leave {name} out.")
+            raise ValueError(f"{name} is set by your own optimizer: leave {name} out.")
     if resume is not None:
         raise ValueError("resume cannot know whether an optimizer of your own is the same: leave resume out.")
     return "adam", given

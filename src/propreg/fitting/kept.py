@@ -67,7 +67,7 @@ class KeptRuns:
             tensors, texts = read_safetensors(path)
             about = {name: texts.get(name, "") for name in ("format", "run", "result")}
             if about["format"] != FORMAT or about["run"] != self._run(replica):
-                raise DataError(f"{path}: is not the run that its name says.")
+                raise DataError(f"{path}: holds a different run than its name claims.")
             if texts.get("sha256") != content_digest(about, tensors):
                 raise DataError(f"{path}: its content does not match its SHA-256.")
             return _result(replica, json.loads(about["result"]), tensors)
@@ -90,7 +90,9 @@ class KeptRuns:
         except (DataError, OSError, TypeError) as error:  # the last of a type that NumPy has not
             if not self._full:
                 why = str(error).rstrip(".")
-                warnings.warn(f"Finished runs cannot be kept ({why}): the fit goes on without.", stacklevel=2)
+                warnings.warn(
+                    f"Finished runs cannot be kept ({why}): the fit continues without keeping them.", stacklevel=2
+                )
             self._full = True
 
     def _path(self, replica: Replica) -> Path:

@@ -172,7 +172,7 @@ class FitResult(Comparison):
         mu = self.mu if mu is None else mu
         if self.graph is None or mu not in self.predicted:
             known = ", ".join(f"{each:g}" for each in self.predicted) or "none"
-            raise ValueError(f"there are no predictions of classes at mu = {mu!r}: those kept are {known}.")
+            raise ValueError(f"there are no predictions of classes at mu = {mu!r}: predictions are kept at {known}.")
         splits = [judgeable(split) for split in self.splits.values()]
         return confusion_of(self.graph.y, self.predicted[mu], splits, self.graph.num_classes)
 

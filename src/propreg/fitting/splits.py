@@ -42,7 +42,7 @@ def named_splits(
     asked = {"splits": splits, "train_per_class": train, "val_per_class": val}
     if graph.targets is not None and (train, val) != (None, None):
         raise ValueError(
-            f"train_per_class and val_per_class mean nothing where the task is {graph.task}: leave them out."
+            f"train_per_class and val_per_class do not apply where the task is {graph.task}: leave them out."
         )
     if test is not None:
         _errors.one_of("test", test, ("cv",), " or None")
@@ -62,8 +62,8 @@ def named_splits(
     elif masks is not None or graph.split is not None:
         if random := [f"{name}={value}" for name, value in asked.items() if value is not None]:
             raise ValueError(
-                f"the data has a split of its own, but {', '.join(random)} asks for random ones: leave that out, take "
-                "the masks out of the data, or pass a list of splits."
+                f"the data has a split of its own, but {', '.join(random)} requests random splits: leave it out, "
+                "remove the masks from the data, or pass a list of splits."
             )
         parts = dict(masks) if masks is not None else {"own": graph.split} if graph.split is not None else {}
     elif splits < 1:
@@ -180,7 +180,7 @@ def folds(y: NDArray[np.int64], count: int) -> dict[str, Split]:
 def _cross_validation(graph: Graph, asked: Mapping[str, Any]) -> dict[str, Split]:
     for name in ("train_per_class", "val_per_class"):
         if asked[name] is not None:
-            raise ValueError(f"{name} means nothing with test='cv', which divides all labeled nodes: leave it out.")
+            raise ValueError(f"{name} does not apply with test='cv', which divides all labeled nodes: leave it out.")
     count = whole("splits", FOLDS if asked["splits"] is None else asked["splits"], 3, " (folds, with test='cv')")
     labeled = int((graph.y >= 0).sum())
     if labeled < 2 * count:

@@ -126,7 +126,7 @@ def judge(result: Compared, scale: float = 100.0) -> Verdict:
     """
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
     here = result.judging.where + " so far" * (not result.finished)
-    of = "" if result.finished else "of what is finished, "
+    of = "" if result.finished else "over the finished trainings, "
     compared, judging = result.mu or best_above_zero(result), result.judging
     nested = judging.nested and bool(result.mu)
     found = None if compared is None else nested_pair(result) if nested else pair(result, compared)
@@ -152,7 +152,7 @@ def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of
         return "helps", f"{title} helps {here}: {gives}."
     if apart.verdict == "worse":
         best = "mu picked in each fold" if result.judging.nested else f"mu = {found.mu:g}"
-        return "harms", f"{title} harms {here}: {of}{best} did best on validation, but gives {gives}."
+        return "harms", f"{title} hurts {here}: {of}{best} did best on validation, but gives {gives}."
     p = f", p = {apart.p_value:.2g}" if found.units > 1 else ""
     return "inconclusive", f"Inconclusive {here}: {title} gives {gives}{p}."
 

@@ -129,7 +129,7 @@ def read_molecule(text: str, place: str, where: str) -> Any:
     importlib.import_module("rdkit.RDLogger").DisableLog("rdApp.*")
     molecule = importlib.import_module("rdkit.Chem").MolFromSmiles(text)
     if molecule is None:
-        raise DataError(f"{where}: RDKit cannot read the SMILES in {place}, {text[:60]!r}: mend it or leave it out.")
+        raise DataError(f"{where}: RDKit cannot read the SMILES in {place}, {text[:60]!r}: fix it or leave it out.")
     if not molecule.GetNumAtoms():
         raise DataError(f"{where}: {place} ({text[:60]!r}) has no atom: leave it out.")
     return molecule

@@ -176,7 +176,7 @@ def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
 
     if run.verdict.kind == "helps":
         around = sorted({round(run.mu * factor, 6) for factor in (0.6, 0.8, 1.0, 1.25, 1.6)})
-        again("Look closer around the picked strength.", "mu", ",".join(f"{mu:g}" for mu in around))
+        again("Search more finely around the picked strength.", "mu", ",".join(f"{mu:g}" for mu in around))
         if table:
             steps.append(Step("Predict other molecules.", f"{_PREDICT} --molecules other.csv"))
         elif not graphs:
@@ -184,7 +184,7 @@ def next_steps(run: RunRecord, benchmark: bool) -> list[Step]:
     elif run.verdict.kind == "inconclusive":
         drawn = len(run.splits) > 1 and (not graphs or run.splits[0].startswith("random-"))
         more = ("splits", 2 * len(run.splits)) if drawn else ("seeds", 2 * run.seeds)
-        again("Train twice as often: the interval becomes narrower.", more[0], str(more[1]))
+        again("Train twice as many runs: the interval becomes narrower.", more[0], str(more[1]))
     elif graphs:
         again("Try the other model.", "model", _OTHER[run.model])
     else:

@@ -139,7 +139,7 @@ def _neighbors(run: RunRecord) -> str:
         return f"{same}: a neighbor's class is a good hint, which P-reg relies on."
     if share >= 0.5:
         return f"{same}: a neighbor's class is a hint, but often a wrong one."
-    return f"{same}: neighbors mostly differ, and pulling their predictions together may harm."
+    return f"{same}: neighbors mostly differ, and pulling their predictions together may hurt."
 
 
 def _agreement(run: RunRecord) -> str:

@@ -59,7 +59,7 @@ def headline(record: RunRecord) -> str:
         "helps": f"{first} helps {record.judging.where}",
         "not chosen": f"{first} was not chosen {record.judging.where}",
         "does not help": f"{first} does not help {record.judging.where}",
-        "harms": f"{first} harms {record.judging.where}",
+        "harms": f"{first} hurts {record.judging.where}",
         "inconclusive": f"Inconclusive: no significant effect of {title} {record.judging.where}",
     }[record.verdict.kind]
 

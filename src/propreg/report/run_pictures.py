@@ -245,7 +245,9 @@ def _map(record: RunRecord, nodes: NodeMap) -> Figure:
         x, y = (tuple(number(values[i]) for i in mine) for values in (nodes.x, nodes.y))
         notes = tuple(_dot(record, nodes, i) for i in mine)
         drawn.append(Series(key, f"{words} ({len(mine):,})", x, y, notes=notes, kind="cloud"))
-    about = f"Nodes of split {nodes.split}, laid out by the model's probabilities: what it takes for alike is close."
+    about = (
+        f"Nodes of split {nodes.split}, laid out by the model's probabilities: similar predictions lie close together."
+    )
     return _figure("map", _title(record, "A map of the nodes"), about, (Panel("", "", "", tuple(drawn)),))
 
 

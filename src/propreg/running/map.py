@@ -31,7 +31,7 @@ def agreement(graph: Graph, result: FitResult) -> dict[str, float | None]:
 def map_of(graph: Graph, result: FitResult) -> dict[str, Any] | None:
     """A place for each judged node of the split that ``result.model`` was trained on, and what became of it.
 
-    Places are the first two principal components of the model's log-probabilities: what it takes for alike is close.
+    Places are the first two principal components of the model's log-probabilities: similar predictions are close.
     None if the plain model or the chosen one has no run there.
     """
     if not any(run.replica.strength == result.mu and not run.failed for run in result.runs):

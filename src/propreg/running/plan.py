@@ -268,7 +268,7 @@ def load_own(
         asked = {"--splits": splits, "--train-per-class": train_per_class, "--val-per-class": val_per_class}
         if given := [name for name, value in asked.items() if value is not None]:
             raise DataError(
-                f"{path}: has a split of its own, so no random ones are drawn: leave {' and '.join(given)} out."
+                f"{path}: has a split of its own, so no random splits are drawn: leave {' and '.join(given)} out."
             )
         return Source(name, graph, {"own": graph.split}, tuple(notes))
     train, val = train_per_class or PER_CLASS[0], val_per_class or PER_CLASS[1]

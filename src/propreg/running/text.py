@@ -123,14 +123,14 @@ def kept(folder: Path, trainings: int, *, resumed: bool) -> Iterator[str]:
     """That an earlier run of this folder did not end; nothing if it is being resumed, or none was."""
     if trainings and not resumed:
         yield from wrapped(
-            f"{folder} has {counted(trainings, 'finished training')} of a run that did not end: --resume, with the "
-            "options of that run, goes on from there."
+            f"{folder} has {counted(trainings, 'finished training')} of an unfinished run: --resume, with the "
+            "options of that run, continues it."
         )
 
 
 def to_resume() -> Iterator[str]:
     """How to go on after an interruption."""
-    yield from wrapped("The finished trainings are kept: the same command with --resume goes on from there.")
+    yield from wrapped("The finished trainings are kept: the same command with --resume continues from there.")
 
 
 def leaderboard(board: Leaderboard) -> Iterator[str]:

@@ -132,7 +132,7 @@ def _numbers(nodes: Tensor | None, count: int) -> Tensor:
             raise ValueError(f"input_nodes is a mask of {len(nodes)} entries for {count} nodes: give one for each.")
         nodes = nodes.nonzero().flatten()
     if not len(nodes):
-        raise ValueError("input_nodes holds no node: nothing can be trained on.")
+        raise ValueError("input_nodes is empty: there is nothing to train on.")
     low, high = (int(v) for v in nodes.aminmax())
     if low < 0 or high >= count:
         raise ValueError(f"input_nodes holds node {low if low < 0 else high}: node numbers go from 0 to {count - 1}.")

@@ -280,7 +280,7 @@ def _version(first: str | None, path: Path) -> int:
 
 def damaged(path: Path) -> StudyError:
     """The error for a line that cannot be read."""
-    return StudyError(f"{path} is damaged, a line is not what an export has: {_MEND}.")
+    return StudyError(f"{path} is damaged, a line is not an exported run: {_MEND}.")
 
 
 def sidecar(path: Path) -> Path:
@@ -326,13 +326,15 @@ def check_target(file: Path, store: Path) -> None:
     if file.is_dir():
         raise StudyError(f"{file} is a folder: name a file in it, for example {file / 'runs.jsonl.gz'}.")
     if file.name.endswith(BESIDE):
-        raise StudyError(f"{file} is a name for what lies beside an export: {_OTHER}.")
+        raise StudyError(f"{file} is the name of a provenance file, which lies beside an export: {_OTHER}.")
     if file.exists() and store.exists() and file.samefile(store):
         raise StudyError(f"{file} is the store itself: {_OTHER}.")
     beside = sidecar(file)
     for other in (file.with_name(beside.name.removesuffix(BESIDE) + end) for end in ENDS):
         if other.name != file.name and other.exists():
-            raise StudyError(f"{other} has its provenance in {beside}, where that of {file} would go: {_OTHER}.")
+            raise StudyError(
+                f"{other} has its provenance in {beside}, where the provenance of {file} would go: {_OTHER}."
+            )
     for target, is_ours in ((file, _is_export), (beside, _is_sidecar)):
         if target.exists() and not (target.is_file() and is_ours(target)):
             what = "" if target == file else f", and the provenance of {file} would be written there"

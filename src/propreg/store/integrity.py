@@ -169,9 +169,9 @@ def _batches_and_leases(store: Store, keys: set[str], fix: Fixes) -> Iterator[st
     if away:
         log = log_of(store.path).name
         yield (
-            f"up to {away} runs may be missing: they were being trained when {store.path} was last written, and what "
-            f"was stored since then is in {log}, which is not beside it: copy both files; if there is none, "
-            f"{fix.clear} goes on without"
+            f"up to {away} runs may be missing: they were in training when {store.path} was last written, and later "
+            f"results are in {log}, which is not beside it: copy both files; if {log} does not exist, "
+            f"{fix.clear} continues without it"
         )
 
 

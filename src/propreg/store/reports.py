@@ -132,12 +132,12 @@ def implausible_reports(
                 bad = bad or any(type(n) is not int or not 0 <= n <= most[1]
                                  for n, most in zip(scores, (val, test), strict=False))  # fmt: skip
             if bad:
-                return ["has reports whose numbers cannot be"]
+                return ["has reports with impossible numbers"]
             for part, score, (_, nodes) in zip(
                 measures[0] or () if measures else (), scores, (val, test), strict=False
             ):
                 if not _is_part(part, score if metric == ACCURACY else None, nodes):
-                    return ["has measures of a report that cannot be"]
+                    return ["has a report with impossible measures"]
         if found[0][1:4] != [epoch, val[0], test[0]]:
             return ["has a first report that is not its own"]
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):

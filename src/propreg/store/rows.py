@@ -52,7 +52,7 @@ def implausible(row: Sequence[Any]) -> list[str]:
         >>> implausible([0, 1, 90, 100, 800, 1000, 12, 40, None, None, ""])
         []
         >>> implausible([0, 1, 101, 100, 800, 1000, 41, 40, None, None, ""])
-        ['has more nodes right than there are', 'reports epoch 41 of 40']
+        ['has more correct predictions than nodes', 'reports epoch 41 of 40']
     """
     metric, reports = row[10:12] if len(row) == WIDTHS[1] else (ACCURACY, None)
     numbers, (failed_at, measures), batch = row[:8], row[8:10], row[-1]
@@ -60,25 +60,25 @@ def implausible(row: Sequence[Any]) -> list[str]:
     whole = numbers if counted else [*row[:2], row[3], *row[5:8]]
     kinds = {*map(type, whole)} | ({int} if failed_at is None else {type(failed_at)})
     if kinds != {int} or not (counted or (_is_finite(row[2]) and _is_finite(row[4]))):  # True is no number either
-        return ["has something for a number that is none"]
+        return ["has a value that is not a number"]
     val, val_of, test, test_of, epoch, epochs = numbers[2:]
     found = []
     if min(whole) < 0 or (failed_at or 0) < 0:
         found.append("has a number below 0")
     if max(whole) > LARGEST or (failed_at or 0) > LARGEST:
-        found.append("has a number far too large")
+        found.append("has a number that is far too large")
     if counted and (val > val_of or test > test_of):
-        found.append("has more nodes right than there are")
+        found.append("has more correct predictions than nodes")
     if not (val_of and test_of):
         found.append("has no validation or no test nodes")
     if epoch > epochs:
         found.append(f"reports epoch {epoch} of {epochs}")
     if not _is_text(batch):
-        found.append("has something for its batch that is no text")
+        found.append("has a batch name that is not text")
     if measures is not None and not (_is_text(measures) and _are_numbers(measures)):
         found.append("has measures that are not numbers by name")
     if not _is_text(metric):
-        found.append("has a metric that cannot be")
+        found.append("has an impossible metric")
     elif reports is not None and not _is_text(reports):
         found.append("has reports that cannot be read")
     elif reports is not None:

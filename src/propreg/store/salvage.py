@@ -91,7 +91,7 @@ def _whole(found: Iterable[_Found]) -> tuple[list[tuple[Record, int]], Counter[s
         elif digest != each.digest or cell is None or each.key not in (None, key):
             left_out["are not what was stored"] += 1
         elif impossible(cell, row):
-            left_out["have numbers that cannot be"] += 1
+            left_out["have impossible numbers"] += 1
         elif key not in kept:
             split, seed, *outcome, batch = row
             kept[key] = Record(Run(cell, split, seed), Outcome(*outcome), batch), each.session

@@ -343,7 +343,7 @@ def store_sentence(path: Path, error: Exception, busy_seconds: float) -> str:
     """
     name, why = getattr(error, "sqlite_errorname", ""), _printable(error)
     if name == "SQLITE_FULL":
-        return f"{path} cannot grow, the disk is full: free some space and run again; what was stored is kept."
+        return f"{path} cannot grow, the disk is full: free some space and run again; stored runs are kept."
     if name in _NO_LOCKS:
         kind = network_of(path)
         return (
@@ -354,7 +354,7 @@ def store_sentence(path: Path, error: Exception, busy_seconds: float) -> str:
     if name.startswith("SQLITE_IOERR"):  # also a full disk, where a file beside the store cannot grow
         return (
             f"{path} cannot be read or written, the disk is full or fails ({why}): free some space, or check the disk, "
-            "and run again; what was stored is kept."
+            "and run again; stored runs are kept."
         )
     if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")) or why.startswith(_SCHEMA):
         return (

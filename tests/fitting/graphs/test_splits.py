@@ -74,7 +74,7 @@ def test_a_random_split_has_both_answers_in_each_part_if_there_are_enough() -> N
     rare = of_answers(1, 5, 9, 20, 21, 30)
     for split in named_splits(rare, 3).values():
         assert all(rare.y[split[part]].sum() >= 1 for part in ("valid", "test"))
-    with pytest.raises(DataError, match="of 50 random splits none can be used: its valid part has both classes of no"):
+    with pytest.raises(DataError, match="none of 50 random splits can be used: no task has both classes in its valid"):
         named_splits(of_answers(1), 1)
 
 

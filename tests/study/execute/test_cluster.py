@@ -88,7 +88,7 @@ def test_whatever_breaks_the_bytes_are_those_of_a_local_run(tmp_path: Path, monk
         *losses, last = (said + done.stdout).splitlines()
         assert last == "done"
         assert len(losses) >= 1, "the node that was removed, and the worker that was killed if it was not before"
-        assert all(line.endswith(") was lost; what it had not handed back is trained again") for line in losses)
+        assert all(line.endswith(") was lost; its unfinished runs are trained again") for line in losses)
     assert (tmp_path / "killed").exists()
     sweep(here)
     assert exported(path) == exported(here)

@@ -195,7 +195,9 @@ def test_every_epoch_and_run_is_told(tmp_path: Path) -> None:
     assert [step.epochs for step in steps] == list(range(len(steps)))
     assert len(steps) > 10
     assert steps[-1].done > 0
-    assert first_line(steps[0], alone=False).startswith("Training it in its batch of 20 runs, on a CPU with the few")
+    assert first_line(steps[0], alone=False).startswith(
+        "Training it in its batch of 20 runs, on a CPU only with the runs"
+    )
     assert first_line(Step(in_batch=True, runs=1), alone=False) == "Training the run, which was a batch of its own."
     assert "the batch that it was trained in is not known" in first_line(Step(in_batch=False, runs=1), alone=False)
 

@@ -162,7 +162,7 @@ def test_the_commands_show_it(undisturbed: Path, tmp_path: Path) -> None:
     ("command", "words"),
     [
         (["table", "--picked"], "--picked is for grids of strengths"),
-        (["table", "--rule", "latest_best"], "--rule means nothing for a search"),
+        (["table", "--rule", "latest_best"], "--rule does not apply to a search"),
         (["reproduce", "--seeds", "0"], "--seeds cannot choose from"),
     ],
 )

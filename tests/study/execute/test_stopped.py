@@ -86,7 +86,7 @@ def test_a_file_that_cannot_grow_keeps_finished_runs(tmp_path: Path, size: int) 
     last = err.splitlines()[-1]
     assert "the disk is full" in last
     assert "free some space" in last
-    assert "what was stored is kept" in last
+    assert "stored runs are kept" in last
     runs, wrong, _ = check_store(path)
     assert wrong == []
     assert 0 < runs < 200

@@ -45,7 +45,7 @@ def read_bytes(path: Path, max_bytes: int) -> bytes:
             # The size first: read(n) allocates n bytes however small the file is.
             size = os.fstat(file.fileno()).st_size
             if size > max_bytes:
-                raise DataError(f"{path}: has {size} bytes, more than {max_bytes}: it is not the file it should be.")
+                raise DataError(f"{path}: has {size} bytes, more than {max_bytes}: this is not the expected file.")
             return file.read(size)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
@@ -142,7 +142,7 @@ def _check_members(archive: zipfile.ZipFile, count: int, where: str) -> None:
             "again."
         )
     if count > _MAX_MEMBERS:
-        raise DataError(f"{where}: has {len(members)} members: it is not the archive it should be.")
+        raise DataError(f"{where}: has {len(members)} members: this is not the expected archive.")
     if len({member.orig_filename for member in members}) != len(members):
         raise DataError(f"{where}: two members have the same name: the archive is damaged, make or copy it again.")
     ends = [member.header_offset for member in members[1:]] + [archive.start_dir]
@@ -177,5 +177,7 @@ def _bounded(stream: IO[bytes] | gzip.GzipFile, max_bytes: int, where: str) -> b
         pieces.append(piece)
         total += len(piece)
         if total > max_bytes:
-            raise DataError(f"{where}: unfolds to more than {max_bytes} bytes, as zip bombs do: get the archive again.")
+            raise DataError(
+                f"{where}: expands to more than {max_bytes} bytes, as a zip bomb does: get the archive again."
+            )
     return b"".join(pieces)

@@ -165,13 +165,13 @@ def _check_name(name: str, where: str) -> None:
 def _check_sizes(wanted: list[zipfile.ZipInfo], length: int, max_bytes: int, where: str) -> None:
     for member in wanted:
         if not member.filename.removesuffix(".npy") or not member.filename.endswith(".npy"):
-            raise DataError(f"{where}: member {member.filename!r} is no npy array: write it with numpy.savez.")
+            raise DataError(f"{where}: member {member.filename!r} is not an npy array: write it with numpy.savez.")
     total = sum(member.file_size for member in wanted)
     if total > max_bytes:
-        raise DataError(f"{where}: unfolds to {total} bytes, more than the limit of {max_bytes}.")
+        raise DataError(f"{where}: expands to {total} bytes, more than the limit of {max_bytes}.")
     if total > max(_MODEST, _MAX_RATIO * length):
         raise DataError(
-            f"{where}: unfolds to {total} bytes, over {_MAX_RATIO} times its {length}, as zip bombs do: "
+            f"{where}: expands to {total} bytes, over {_MAX_RATIO} times its {length}, as a zip bomb does: "
             "write it uncompressed (numpy.savez) if you trust it."
         )
 
@@ -283,7 +283,7 @@ def _check_content(flat: NDArray[Any], where: str) -> None:
 
 def _storable(name: str, array: NDArray[Any], where: str) -> NDArray[Any]:
     if not name.isidentifier() or not name.isascii():
-        raise DataError(f"{where}: {name!r} is no plain name for a member: use letters, digits and _.")
+        raise DataError(f"{where}: {name!r} is not a plain name for a member: use letters, digits and _.")
     if array.dtype.kind not in "biufUS" or array.dtype.itemsize == 0 or array.dtype.str[1:] == "f16":
         raise DataError(f"{where}: {name!r} has type {array.dtype}: only bool, int, float, text are written.")
     _check_content(array.reshape(-1), f"{where}, {name!r}")

@@ -109,7 +109,7 @@ class _Machine:
                 return value
             else:
                 _DO[code](self)
-        raise DataError(f"{self.where}: has more than {self.most} pickle instructions: it is not what it should be.")
+        raise DataError(f"{self.where}: has more than {self.most} pickle instructions: this is not the expected file.")
 
     def take(self, count: int) -> bytes:
         if not 0 <= count <= len(self.data) - self.place:
@@ -153,7 +153,7 @@ class _Machine:
             raise ValueError("a change of a value that another one holds")
         if depth > _MAX_DEPTH or size > self.most:
             raise DataError(
-                f"{self.where}: nests its values over {_MAX_DEPTH} deep, or unfolds to more than {self.most}: do not "
+                f"{self.where}: nests its values over {_MAX_DEPTH} deep, or expands to more than {self.most}: do not "
                 "trust the file, get it again from its publisher."
             )
         self.sizes[id(whole)] = whole, depth, size

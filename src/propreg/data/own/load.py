@@ -145,7 +145,7 @@ def _read(
         if is_networkx(source):
             return graph_of_networkx(source, labeled=labeled, columns=columns)
         if is_frame(source):
-            raise TypeError("one data frame is no graph: pass two, of nodes and of edges.")
+            raise TypeError("one data frame is not a graph: pass two, of nodes and of edges.")
         if not hasattr(source, "edge_index"):
             raise TypeError(
                 "a graph is a folder, an .npz file, two data frames, a NetworkX graph or a PyG Data, got a "

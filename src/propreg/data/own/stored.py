@@ -63,7 +63,7 @@ class StoredGraph:
         for file, before in self.seen.items():
             if _identity(self.path / file) != before:
                 raise DataError(
-                    f"{self.path / file}: changed while it was in use, and what was trained since may mix two graphs: "
+                    f"{self.path / file}: changed while it was in use, so the training since then may mix two graphs: "
                     "train again, and convert to a new folder instead of changing this one."
                 )
 

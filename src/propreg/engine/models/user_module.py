@@ -182,7 +182,7 @@ class OwnNetwork(Network):
         except RuntimeError as error:
             why = str(error).splitlines()[0]
             raise ValueError(
-                f"the trained model could not be handed back, since its state cannot be set: {why}"
+                f"the trained model could not be returned, since its state cannot be set: {why}"
             ) from error
         seed_torch(0, self.device)
         check_same(z, self._evaluated(module))
@@ -335,6 +335,6 @@ def check_same(trained: Tensor, handed_back: Tensor) -> None:
     size = max(1.0, float(trained.nan_to_num().abs().max()))
     if not torch.allclose(trained, handed_back, rtol=1e-3, atol=1e-4 * size, equal_nan=True):
         raise ValueError(
-            "the trained model could not be handed back: a new module with the same parameters and buffers gives other "
-            "logits, so keep what forward uses in parameters, buffers or what torch's seed decides."
+            "the trained model could not be returned: a new module with the same parameters and buffers gives other "
+            "logits, so keep everything that forward uses in parameters or buffers, or derive it from torch's seed."
         )

@@ -72,7 +72,9 @@ def build(problem: Problem, method: Method) -> Preg:
 def check(method: Method) -> None:
     """Raise for a hinge of a sum."""
     if method.threshold is not None and method.reduction != "mean":
-        raise ValueError("threshold hinges the mean, max(0, mean − τ), and does not go with reduction='sum'.")
+        raise ValueError(
+            "threshold applies to the mean, max(0, mean − τ), and cannot be combined with reduction='sum'."
+        )
 
 
 def count_passes(method: Method) -> int:

@@ -92,7 +92,7 @@ def _problem(graphs: GraphList, split: Parts) -> str:
         if graphs.kind == "binary classification" and part != "train":
             with_both = [{0.0, 1.0} <= set(column[~np.isnan(column)].tolist()) for column in y.T]
             if not any(with_both):
-                return f"its {part} part has both classes of no task, so it has no ROC-AUC: give graphs of both classes"
+                return f"no task has both classes in its {part} part, so it has no ROC-AUC: give graphs of both classes"
     return ""
 
 
@@ -127,4 +127,4 @@ def _drawn(graphs: GraphList, groups: NDArray[np.int64], number: int) -> Parts:
             problem = "has one training graph, and batch norm needs two: give more"
         elif not (problem := _problem(graphs, split)):
             return split
-    raise DataError(f"of {DRAWS} random splits none can be used: {problem}, or pass splits of your own.")
+    raise DataError(f"none of {DRAWS} random splits can be used: {problem}, or pass splits of your own.")

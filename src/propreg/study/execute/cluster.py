@@ -126,7 +126,7 @@ class RayExecutor:
         elif time.monotonic() - (self._ready_at or began) > PATIENCE:
             raise StudyError(
                 f"The Ray cluster has had no worker of {self._share} for {PATIENCE:.0f} s: other jobs may hold its "
-                "nodes; what is recorded is kept, run again later."
+                "nodes; recorded runs are kept, run again later."
             )
         while len(self._hands) < min(room, busy + len(self._todo)):
             self._hands.append(_Hand.start(self._ray, self._make, self._share))
@@ -202,7 +202,7 @@ class RayExecutor:
             yield Failure(batch, f"its worker died {TRIES} times; the last time: {why}")
             return
         self._todo.appendleft(batch)
-        yield Lost(batch, f"a worker on {hand.node} was lost; what it had not handed back is trained again")
+        yield Lost(batch, f"a worker on {hand.node} was lost; its unfinished runs are trained again")
 
     def _end(self, hand: "_Hand") -> Batch:
         batch = hand.batch
@@ -368,7 +368,7 @@ def _refuse_other_versions(maker: Mapping[str, Any]) -> None:
         if maker[name] != mine:
             raise StudyError(
                 f"The worker on {maker['node']} has {name} {maker[name]}, and the driver {mine}: install the same "
-                "propreg on all nodes; what is recorded is kept."
+                "propreg on all nodes; recorded runs are kept."
             )
 
 

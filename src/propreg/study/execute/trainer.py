@@ -133,7 +133,7 @@ class Trainer:
         if problem.digest != cell.digest and file is not None:
             raise StudyError(
                 f"{file.path} has changed: its content is {problem.digest[:16]}, and the runs are of "
-                f"{cell.digest[:16]}; what is recorded is kept. Put the old file back, or run the command again."
+                f"{cell.digest[:16]}; recorded runs are kept. Put the old file back, or run the command again."
             )
         if problem.digest != cell.digest:
             raise StudyError(

@@ -64,7 +64,7 @@ def strength(results: Results) -> Figure:
         "2 · (mean distance)², the official code's.",
         f"Line and band: mean of {runs_phrase(experiment.lines[0])} and its 95 % interval; lines begin at the plain "
         "model (μ = 0); dotted: the paper's Table 1; ▾: lies below the axis.",
-        "P-reg improves GCN and GAT, the Laplacian does not and even harms. A user of the official code measured the "
+        "P-reg improves GCN and GAT, the Laplacian does not and even hurts. A user of the official code measured the "
         f"Laplacian ahead for GAT at μ = {DISPUTED:g}; the authors' own repetition agreed with the paper.",
         FINDING,
         missing_phrases(results, {model_title(m): lines for m, lines in shown.items()}),

@@ -55,8 +55,8 @@ def training_nodes(results: Results) -> Figure:
         "fig-training-nodes",
         experiment.title,
         f"Test accuracy on Cora against the number of training nodes ({min(sizes)} to {max(sizes):,}), above, and what "
-        f"P-reg adds to the plain model, below. {USUAL} nodes are those of the public split, fewer a random part of "
-        f"them, more have others added at random, {len(experiment.lines[0].splits)} times each; validation and test "
+        f"P-reg adds to the plain model, below. {USUAL} nodes are the public split's; smaller sets are drawn from "
+        f"them and larger sets add random nodes, {len(experiment.lines[0].splits)} draws each; validation and test "
         "nodes stay those of the public split. "
         f"P-reg's μ is picked on validation at each size, from {strengths_phrase(strengths)}.",
         f"Line and band: mean of {runs_phrase(experiment.lines[0], 'draws')} and its 95 % interval, which is about "

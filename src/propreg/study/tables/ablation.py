@@ -82,7 +82,7 @@ def notes(lines: Sequence[Line]) -> list[str]:
     counts = sorted({len(line.cells) for line in lines if len(line.cells) > 1})
     if len(counts) < 2:
         return []
-    return [f"Grids have {counts[0]} to {counts[-1]} strengths: a row with fewer may be behind for that alone."]
+    return [f"Grids have {counts[0]} to {counts[-1]} strengths: a row with fewer may be behind for that reason alone."]
 
 
 def listings(experiment: Experiment, lines: Sequence[Line], results: Results) -> list[Listing]:

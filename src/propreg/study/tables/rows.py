@@ -157,8 +157,8 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
     if not others:
         return ""
     return (
-        f"Engines: {others:,} of the {known:,} runs whose engine is recorded were trained by another version of it "
-        "than the plain run that they are compared with; a part of their difference may be the engine's."
+        f"Engines: {others:,} of the {known:,} runs whose engine is recorded were trained by another engine version "
+        "than the plain run that they are compared with; a part of the difference may come from the engine."
     )
 
 
