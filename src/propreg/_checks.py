@@ -23,7 +23,7 @@ def check_regularizer(fn: Regularizer, *, skip: Collection[str] = (), seed: int 
     Args:
         fn: The regularizer; wrap other signatures, ``lambda z, e: mine(e, z, alpha=2)``.
         skip: Names of checks that do not apply.
-        seed: Of the random graphs and logits.
+        seed: The seed of the random graphs and logits.
 
     Raises:
         AssertionError: The first check that fails, in one sentence.

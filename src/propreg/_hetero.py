@@ -27,7 +27,7 @@ class HeteroPReg(nn.Module):
     where the relation r leads from nodes of type s(r) to nodes of type t(r), and :math:`\hat A_r` averages over the
     incoming edges. A relation is an edge type of PyG's ``HeteroData``, or a metapath, edge types in a row, each
     starting where the one before ends. The operator of a metapath is the product of its edge types', an average over
-    random walks; its graph, which may have millions of edges, is never made. Logits are needed only of the types at
+    random walks; its graph, which may have millions of edges, is never built. Logits are needed only of the types at
     which relations start and end, and these must predict the same classes.
 
     Args:
@@ -77,7 +77,7 @@ class HeteroPReg(nn.Module):
             z: Logits by node type. Under ``torch.compile`` also of the types in between, whose rows are then counted.
             edge_index: Edges by edge type, ``data.edge_index_dict``: int64 [2, E], sources above targets.
             edge_weight: One weight per edge, by edge type; edge types that are left out have none.
-            mask: The nodes that count, by node type; of types that are left out all do.
+            mask: The nodes that count, by node type; of a type that is left out, all nodes count.
         """
         terms = []
         for path, mu in self.strengths.items():

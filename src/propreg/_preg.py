@@ -66,8 +66,8 @@ def preg(
         mask: Only these nodes count: bool [N] or unique int64 node numbers. If there are none, as in some mini-batches,
             the term is 0 and so is its gradient.
         batch: PyG's batch vector, int64 [N], the number of each node's graph: the result is then the mean over the
-            graphs of each graph's mean, so that a graph of many nodes weighs no more than one of few. Graphs without a
-            counted node are left out.
+            graphs of each graph's mean, so a large graph weighs no more than a small one. Graphs without a counted node
+            are left out.
         threshold: τ of Appendix C: the result is :math:`\max(0, \text{mean} - \tau)`.
         reduction: ``"mean"`` per counted node, ``"sum"``, or ``"none"``: [N] with 0 where a node does not count.
         validate: None checks shapes and dtypes always, node numbers once per graph, and values (NaN, negative weights)
@@ -102,11 +102,11 @@ class PReg(nn.Module):
 
     The normalized adjacency is computed on the first call and reused as long as the same ``edge_index`` and
     ``edge_weight`` objects are passed unchanged; with edge weights that require a gradient nothing is cached. The last
-    four graphs are kept, so that training and validation graphs may alternate; :meth:`forget` lets go of them. Options
-    can be read, and set again, as attributes: ``regularizer.phi = "kl"``. A ``phi`` that is a module is a submodule:
-    its parameters are trained, moved and saved with this one's. The cache is not part of ``state_dict``, pickles or
-    copies. A change that torch does not count (through ``.data[...]``, NumPy's view of the memory, or the components of
-    a sparse tensor) is not detected: pass a new tensor, or use :func:`preg`. Under ``torch.compile`` nothing is kept:
+    four graphs are kept, so training and validation graphs may alternate; :meth:`forget` releases them. Options can be
+    read, and set again, as attributes: ``regularizer.phi = "kl"``. A ``phi`` that is a module is a submodule: its
+    parameters are trained, moved and saved with this one's. The cache is not part of ``state_dict``, pickles or copies.
+    A change that torch does not count (through ``.data[...]``, NumPy's view of the memory, or the components of a
+    sparse tensor) is not detected: pass a new tensor, or use :func:`preg`. Under ``torch.compile`` nothing is kept:
     pass ``Propagation(edge_index, num_nodes).build()`` there, whose fast product stays.
 
     Args:

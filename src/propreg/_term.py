@@ -18,8 +18,8 @@ LEARNED = (1e-3, 10.0)
 class Term(nn.Module):
     r"""A regularizer that owns its strength: ``loss = ce + term(z, edge_index)``, and ``term.step()`` after an epoch.
 
-    The strength in epoch e is ``schedule(mu, e)``. Both are part of ``state_dict``, so that a training that is resumed
-    goes on with the right strength. Nothing is computed where the strength is 0.
+    The strength in epoch e is ``schedule(mu, e)``. Both are part of ``state_dict``, so a resumed training continues
+    with the right strength. Nothing is computed where the strength is 0.
 
     With ``mu="learned"`` the strength follows the one-step hypergradient of a validation loss, in :meth:`learn`. It
     starts at 0.5 and stays between 0.001 and 10. Where we compared the two, a grid found better strengths.
@@ -103,19 +103,19 @@ class Term(nn.Module):
         r"""Move a learned strength one step toward a smaller validation loss, and return it.
 
         A step of gradient descent moves the parameters by :math:`-\eta (g_{train} + \mu g_{reg})`. To first order in
-        its length η, the validation loss then changes by :math:`-\eta \, g_{val} \cdot (g_{train} + \mu g_{reg})`,
-        so that its derivative with respect to :math:`\log \mu` is :math:`-\eta \mu \, g_{val} \cdot g_{reg}`.
-        This step goes against it:
+        its length η, the validation loss then changes by :math:`-\eta \, g_{val} \cdot (g_{train} + \mu g_{reg})`, so
+        that its derivative with respect to :math:`\log \mu` is :math:`-\eta \mu \, g_{val} \cdot g_{reg}`. This step
+        moves against the derivative:
 
         .. math::
             \log \mu \leftarrow \log \mu + \text{rate} \cdot \cos(g_{val}, g_{reg}) .
 
-        The cosine makes a step independent of η and of the scale of either loss; what an optimizer makes of the
-        gradients (Adam's moments, weight decay) is left out. It costs two backward passes.
+        The cosine makes a step independent of η and of the scale of either loss; how an optimizer transforms the
+        gradients (Adam's moments, weight decay) is ignored. It costs two backward passes.
 
         Args:
             validation_loss: A loss on validation nodes, computed from ``z``.
-            parameters: Those of the model.
+            parameters: The model's parameters.
             z: Logits of a forward pass, with its graph of gradients; by node type for :class:`propreg.HeteroPReg`.
             graph: What the term takes after ``z``.
             rate: The largest change of log μ in one step.

@@ -50,7 +50,7 @@ def random_split(
 
     Raises:
         ValueError: If a number is out of range or ``small_classes`` is unknown.
-        DataError: If the labels are no classes, or a class is too small and ``small_classes="error"``.
+        DataError: If the labels are not classes, or a class is too small and ``small_classes="error"``.
 
     Example:
         >>> import numpy as np

@@ -43,20 +43,20 @@ def random_graph(
         num_features: The number of features.
         num_classes: The number of classes, of about the same size.
         homophily: The share of edges within a class, at least that of chance.
-        exponent: Of the power law; 2.5 and 3 are common. The smaller, the larger the hubs.
+        exponent: The exponent of the power law; 2.5 and 3 are common. The smaller, the larger the hubs.
         feature_accuracy: The best accuracy that a node's own features allow, before label noise, with at least as many
             features as classes. With fewer features it is lower.
         label_noise: The share of labels that are replaced by a random class: the labels' best accuracy is about
             1 − ``label_noise``.
         train, val: The shares of nodes in the masks; all other nodes are for testing.
-        seed: Of all that is drawn. A GPU draws another graph than a CPU.
-        device: Where the graph is made, and stays.
+        seed: The seed of all draws. A GPU draws a different graph than a CPU.
+        device: The device on which the graph is drawn and stays.
 
     Returns:
         ``Data`` with ``x``, ``edge_index`` sorted by source and target, ``y`` and masks.
 
     Raises:
-        DataError: If no such graph is found, being too dense.
+        DataError: If no such graph is found because it would be too dense.
 
     Example:
         >>> random_graph(1000, 10_000, num_features=16, num_classes=4)

@@ -27,7 +27,7 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifies the nodes of a graph; ``get_params``, ``set_params`` and ``clone`` are scikit-learn's.
 
     Args:
-        model, mu, method, scale, metric, class_weight, splits, seeds, max_epochs, device: As of :func:`propreg.fit`.
+        model, mu, method, scale, metric, class_weight, splits, seeds, max_epochs, device: As for :func:`propreg.fit`.
         options: Further arguments of :func:`propreg.fit`, by name.
 
     Attributes:

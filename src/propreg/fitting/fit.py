@@ -104,13 +104,13 @@ def fit(
             each class number up to the largest, with a warning if no node has one of them. Several graphs in a list are
             one block-diagonal graph; ``{"train": [...], "val": [...], "test": [...]}`` trains on some, tests on others.
         model: ``"gcn"``, ``"gat"``, ``"mlp"``, ``"appnp"`` or another name of ``propreg methods``, among them training
-            methods such as ``"grand"``; a :class:`propreg.engine.Model` with other settings; or a
-            function without arguments that makes a module ``forward(x, edge_index)`` of your own. It is called for
-            every run after torch's random state is set to the run's seed; parameters that require no gradient stay
-            as they are. On a CPU its runs are trained one after another; on a GPU together if
-            ``torch.func.vmap`` supports it, and its dropout then depends on the batch.
+            methods such as ``"grand"``; a :class:`propreg.engine.Model` with other settings; or a function without
+            arguments that returns your own module with ``forward(x, edge_index)``. It is called for every run after
+            torch's random state is set to the run's seed; parameters that require no gradient stay as they are. On a
+            CPU its runs are trained one after another; on a GPU together if ``torch.func.vmap`` supports it, and its
+            dropout then depends on the batch.
         models: Several models in place of ``model``, on the same splits and seeds: the result is that of the best on
-            validation, and its ``leaderboard`` has all, with what the comparison says about the graph's edges.
+            validation, and its ``leaderboard`` has all, with what the comparison shows about the graph's edges.
         inputs: What the ``forward`` of your own model takes, as names of the data's tensors: like
             ``("x", "edge_index", "edge_attr")``, or ``("data",)`` for a ``Data``. By default its signature decides:
             ``x`` and ``edge_index``, edge weights for an argument ``edge_weight``, a ``Data`` for a single argument.
@@ -120,16 +120,16 @@ def fit(
             ``"label_smoothing"``; a function ``(z, edge_index) -> scalar`` of your own; or several of them, as models.
         preset: The paper form (``"paper"``) or the official-code form (``"reference"``) of the regularizer; see
             :meth:`propreg.PReg.preset`.
-        regularizer: Another name of ``method``.
-        scale: What is done to the features, in the training and by the returned model: ``"standard"`` takes from each
-            column its mean over all nodes and divides it by its standard deviation; ``"rows"`` divides each row by its
-            sum; ``"auto"`` does the latter with bags of words (mostly zero, never negative, of one kind) and the
-            former with all else; ``"none"`` leaves them as they are.
+        regularizer: An alias of ``method``.
+        scale: What is done to the features, in the training and by the returned model: ``"standard"`` subtracts each
+            column's mean over all nodes and divides by its standard deviation; ``"rows"`` divides each row by its sum;
+            ``"auto"`` is ``"rows"`` for bags of words (mostly zero, never negative, of one kind) and ``"standard"`` for
+            all else; ``"none"`` leaves them as they are.
         task: ``"classes"``; or ``"multilabel"``, with ``data.y`` of 0 and 1 [nodes, labels] and P-reg of each label's
             probability (``phi="bernoulli"``); or ``"regression"``, with numbers, which are standardized on the training
             nodes for the training alone, and the squared distance of predictions (``phi="squared_error"``). NaN in
             ``y`` is unknown.
-        metric: What strengths are chosen by on validation and compared by on test: ``"accuracy"``,
+        metric: The score by which strengths are chosen on validation and compared on test: ``"accuracy"``,
             ``"balanced_accuracy"``, ``"macro_f1"``, ``"roc_auc"``, ``"average_precision"``, ``"log_loss"``, or a
             function of the true classes [nodes] and probabilities [nodes, classes], as a pair with ``"lower"`` if lower
             is better. With any but accuracy, the epoch is the one with the lowest validation loss. Of several labels:
@@ -143,26 +143,27 @@ def fit(
             for training. Each fold's strength is picked on its own validation nodes, so that no number is optimistic.
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.
         train_per_class, val_per_class: Nodes of random splits; by default 20 and 30.
-        lr, weight_decay, dropout, patience, max_epochs: Of the training; by default the model's own, and where it has
+        lr, weight_decay, dropout, patience, max_epochs: Training settings; by default the model's own, and where it has
             none (``"gcn"``, ``"gat"``, ``"mlp"``) 0.01, 5e-4, the dropout of the model, 100 and 1000.
         optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"`` (without momentum); or, for a module of your own, a function of
-            its parameters that makes any optimizer of torch, whose learning rate and weight decay then count. It
-            cannot be combined with a training method in phases of its own, a function not with ``resume``, ``lr``,
-            ``weight_decay`` or a built-in model.
+            its parameters that makes any optimizer of torch, whose learning rate and weight decay then count. It cannot
+            be combined with a training method that has its own phases, and a function cannot be combined with
+            ``resume``, ``lr``, ``weight_decay`` or a built-in model.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a ``torch.device``.
         progress: Show a bar; None shows it on a terminal only, and ``"lines"`` prints lines if there is no terminal.
-            Ctrl-C returns what is finished.
+            Ctrl-C returns the finished runs.
         on_error: With ``"record"`` a run that raises is a failed run, with its traceback in
-            :attr:`propreg.engine.Result.error`, and the others go on; if all raise, so does ``fit``. With ``"raise"``
-            the first exception ends the fit; its ``partial_result`` is the result of the runs finished before, or None.
+            :attr:`propreg.engine.Result.error`, and the others continue; if all raise, so does ``fit``. With
+            ``"raise"`` the first exception ends the fit; its ``partial_result`` is the result of the runs finished
+            before, or None.
         refit: ``"train+val"`` trains ``model`` once more, on training and validation nodes, at the chosen strength and
             for as many epochs as its runs reported on average. The numbers stay those of the comparison.
-        time_limit: Seconds after which no training goes on; what is finished is compared.
+        time_limit: Seconds after which training stops; the finished runs are compared.
         callbacks: Called with each finished run, a :class:`propreg.engine.Result`.
-        resume: A folder where each run is kept the moment it is finished, made if there is none. After a kill, an error
-            or Ctrl-C the same call goes on from there: runs that it has are not trained again. On a CPU the result has
-            the bits of an undisturbed fit. Runs of another graph, model, setting, device or version are never used; of
-            a model of your own its structure, first values and the code of its classes are compared, so name another
+        resume: A folder that keeps each run as soon as it is finished; created if missing. After a kill, an error or
+            Ctrl-C the same call resumes: runs that the folder holds are not trained again. On a CPU the result has the
+            same bits as an uninterrupted fit. Runs of another graph, model, setting, device or version are never used;
+            of a model of your own its structure, first values and the code of its classes are compared, so name another
             folder after a change elsewhere.
 
     Returns:

@@ -39,8 +39,8 @@ COLUMNS = ("model", "method", "mu", "split", "seed", "validation", "test", "epoc
 class FitResult(Comparison):
     """The outcome of :func:`propreg.fit`. Accuracies are fractions, arrays [strengths, splits, seeds].
 
-    With another ``metric``, its values stand where accuracies are named here; without test nodes, ``test`` is of the
-    validation nodes. ``judging`` names both.
+    With another ``metric``, the arrays hold its values instead; without test nodes, ``test`` is of the validation
+    nodes. ``judging`` names both.
 
     Attributes:
         mu: The chosen strength; 0 if the plain model is best on validation.
@@ -54,18 +54,18 @@ class FitResult(Comparison):
         splits: The splits, by name, in the arrays' order.
         predicted: The classes that the runs without a regularizer (key 0) and with the chosen strength predict for all
             nodes, int64 [splits, seeds, nodes]; −1 if a run failed or was not finished.
-        dropout: Of the training.
+        dropout: The dropout of the training.
         facts: Properties of the graph, for the reasons in :meth:`summary`.
         sizes: The numbers of features and classes.
         kept: The folder inside ``resume`` that holds the finished runs; None without it.
         scaling: What ``model`` does to the features before anything else, see ``scale`` of :func:`propreg.fit`.
-        graph: The graph that was given.
+        graph: The training graph.
         judging: What ``val`` and ``test`` hold, and of which nodes.
-        probabilities: Of ``model`` for the nodes of the training's graph, see :meth:`predict_proba`.
+        probabilities: The probabilities of ``model`` for the nodes of the training graph, see :meth:`predict_proba`.
         inputs: What the ``forward`` of a model of your own is called with.
         leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
-        refit: The run on training and validation nodes that ``model`` is of, if ``fit`` was asked for one.
-        settings: Of the training, by the names of options; ``device`` and ``seconds`` are where and how long it ran.
+        refit: The run on training and validation nodes that produced ``model``, if ``refit`` was set.
+        settings: The settings of the training, by option; ``device`` and ``seconds`` are where and how long it ran.
 
     Example:
         >>> import propreg
@@ -119,7 +119,7 @@ class FitResult(Comparison):
 
         Args:
             data: A graph with the features of the training: a PyG ``Data``, which needs no ``y``, or the path of one.
-                None: the graph of the training, its nodes without a label included.
+                None: the training graph, including its unlabeled nodes.
         """
         found = self._predicted(data)
         if self.task == "regression":

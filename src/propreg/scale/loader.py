@@ -29,15 +29,15 @@ class Loader:
         num_neighbors: For each hop the number of edges into a node that are drawn, −1 for all.
         batch_size: Seeds in a batch.
         input_nodes: The seeds of an epoch, as a mask or numbers; None for all nodes.
-        preg: A regularizer for which each batch holds nodes of its own.
+        preg: The regularizer for which each batch holds extra nodes.
         replace: Draw neighbors with replacement.
         shuffle: Draw a new order in each epoch.
-        seed: Of all that is drawn.
-        num_workers: Processes that make batches ahead; on a CPU only.
-        rank, world_size: Yield only every ``world_size``-th batch; all ranks get equally many.
+        seed: The seed of all draws.
+        num_workers: Processes that prepare batches ahead; on a CPU only.
+        rank, world_size: Yield only every ``world_size``-th batch; all ranks get the same number.
 
     Attributes:
-        epoch: The number of the next epoch, from 0; set it to go on where a training stopped.
+        epoch: The number of the next epoch, from 0; set it to resume a training.
 
     Example:
         >>> from torch_geometric.data import Data

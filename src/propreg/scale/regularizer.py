@@ -18,16 +18,16 @@ class MiniBatchPReg(nn.Module):
     The model computes logits for these rows too, from sampled neighborhoods like any other's. For given logits the
     mean over many batches is the term of the whole graph, and so is the gradient, for every ``phi`` and ``norm``.
 
-    With ``num_neighbors=k`` a seed keeps k of its neighbors at random, each for as many as it stands for. Then
+    With ``num_neighbors=k`` a seed keeps k random neighbors, each weighted for the neighbors that it represents. Then
     ``"squared_error"`` is corrected by the variance among the neighbors, and its mean is still that of the whole graph.
     Cross entropy becomes larger, by an extra penalty on differences among neighbors, which ``docs/large-graphs.md``
-    measures. Nothing is known of any other ``phi``.
+    measures. The effect on any other ``phi`` is unknown.
 
     Args:
         phi, norm, add_self_loops, detach: As for :func:`propreg.preg`.
         cost: How large batches may become, by their nodes and by their edges, as a multiple of those without the term.
             The loader chooses the number of seeds by it.
-        seeds: That number, instead of ``cost``.
+        seeds: The number of seeds, instead of ``cost``.
         num_neighbors: The neighbors that each seed keeps, at least 2; −1 for all.
 
     Example:

@@ -46,9 +46,9 @@ def load_dataset(
         features: ``"dense"``, as PyG has them, or ``"sparse"``: a CSR tensor that was never dense (physics takes
             1.2 GB dense, 14 MB sparse).
         labels: CiteSeer has 15 nodes without features or label: of class 0 in today's PyG (``"pyg"``), of class 5 in
-            that of the paper's authors (``"authors"``). By default the official splits, which have 20 and 30 nodes
-            per class only with the latter, imply the authors' labels, everything else PyG's. On the other datasets
-            both are the same.
+            the PyG of the paper's authors (``"authors"``). By default the official splits, which have 20 and 30 nodes
+            per class only with the latter, imply the authors' labels, everything else PyG's. On the other datasets both
+            are the same.
         normalize_features: Divide each row of ``x`` by max(its sum, 1), as the official code does.
         scale: What is done to ``x``, as for :func:`propreg.fit`: with ``"auto"`` a loop of your own trains on what
             ``fit`` and ``propreg run`` train on by default. They scale by themselves, inside the model that they

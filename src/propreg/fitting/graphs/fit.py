@@ -87,14 +87,13 @@ def fit_graphs(
             themselves, each a mapping of ``"train"``, ``"val"`` and ``"test"`` to graph numbers.
         groups: The group of each graph: random splits keep graphs of one group together.
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.
-        hidden, layers, virtual_node: Of a model given by name. OGB's examples have 300 and 5.
-        dropout, lr, batch_size, max_epochs: Of the training. The reported epoch is the first best on validation.
+        hidden, layers, virtual_node: Settings of a model given by name. OGB's examples have 300 and 5.
+        dropout, lr, batch_size, max_epochs: Training settings. The reported epoch is the first best on validation.
         scale: What is done to float features, see :func:`propreg.fit`. Targets of a regression are standardized for the
             training; scores and predictions have their units.
         device: ``"auto"``, ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a ``torch.device``.
-        progress: Show a bar; None shows it on a terminal only. Ctrl-C returns the splits that are finished.
-        resume: A folder that trainings are kept in every minute: after a kill or Ctrl-C the same call goes on from
-            there.
+        progress: Show a bar; None shows it on a terminal only. Ctrl-C returns the finished splits.
+        resume: A folder where trainings are saved every minute: after a kill or Ctrl-C the same call resumes from it.
 
     Raises:
         DataError: If a graph, a target or a split cannot be used, in one sentence, before anything is trained.
