@@ -47,7 +47,7 @@ class Operator:
         return Product(self, other) if isinstance(other, Operator) else self(other)
 
     def connected(self) -> Tensor:
-        """Which targets have something to agree with: those whose row does not sum to 0. Bool [targets]."""
+        """Whether each target has something to agree with: its row does not sum to 0. Bool [targets]."""
         if self._connected is not None:
             return self._connected
         connected = self._reached()

@@ -112,7 +112,7 @@ class Propagation(Operator):
         return _errors.plain() and forward_ad.unpack_dual(weight).tangent is not None  # type: ignore[no-untyped-call]
 
     def degree(self) -> Tensor:
-        """The diagonal of D, float64 [N] (float32 on MPS): the row sums of A with its loops, or what was given."""
+        """The diagonal of D, float64 [N] (float32 on MPS): the row sums of A with its loops, or ``degree`` as given."""
         return self._degree(*self._weighted_edges()[::2])
 
     def build(self, dtype: torch.dtype = torch.float32) -> "Propagation":

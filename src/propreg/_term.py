@@ -88,7 +88,7 @@ class Term(nn.Module):
         return self.schedule(self.mu, self.epoch)
 
     def step(self) -> None:
-        """Go on to the next epoch; call it as often as a learning-rate scheduler."""
+        """Advance to the next epoch; call it as often as a learning-rate scheduler."""
         self.epoch += 1
 
     def learn(

@@ -151,7 +151,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a temporary file beside ``path`` for writing, and move it into place if the block ends without an error.
 
     Args:
-        path: The file to make or replace.
+        path: The file to create or replace.
 
     Yields:
         The binary file to write to. If the block raises, the temporary file is removed and ``path`` stays as it was.

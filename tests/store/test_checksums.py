@@ -96,7 +96,9 @@ def test_a_row_that_does_not_match_its_digest_is_refused_when_it_is_read(export:
     results = load_results(export)
     cells = [json.dumps(json.loads(line)["cell"], separators=(",", ":")) for line in lines[1:]]
     assert len(list(results.runs(cells[1]))) > 0
-    with pytest.raises(StudyError, match=r"is damaged, the run of split .*, seed .*, is not what was stored: export"):
+    with pytest.raises(
+        StudyError, match=r"is damaged, the run of split .*, seed .*, was changed after it was stored: export"
+    ):
         list(results.runs(cells[0]))
 
 

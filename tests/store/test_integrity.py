@@ -84,7 +84,7 @@ def test_each_column_is_in_the_digest(tmp_path: Path, column: str) -> None:
     runs, wrong, _ = check_store(path)
     assert (runs, len(wrong)) == (len(RECORDS), 1)
     assert wrong[0].startswith(f"run {key[:16]} (digits, split ")
-    assert "is not what was stored" in wrong[0]
+    assert "was changed after it was stored" in wrong[0]
     assert "propreg store import repairs it from a copy or an export" in wrong[0]
 
 

@@ -50,7 +50,9 @@ def change(path: Path, *statements: str) -> None:
 def test_a_changed_number_is_not_used(store: Path) -> None:
     change(store, f"UPDATE runs SET test = test_of - test WHERE key = '{ONE.key}'")
     results = load_results(store)
-    with pytest.raises(StudyError, match=r"the run of split 0, seed 0, is not what was stored: propreg store check"):
+    with pytest.raises(
+        StudyError, match=r"the run of split 0, seed 0, was changed after it was stored: propreg store check"
+    ):
         results.outcome(ONE.cell, 0, 0)
     other = next(batch.runs[0] for batch in BATCHES if batch.runs[0].cell != ONE.cell)
     assert results.outcome(other.cell, other.split, other.seed) == made_up(other), "a table reads its own rows"
@@ -61,7 +63,7 @@ def test_a_changed_number_is_not_used(store: Path) -> None:
     ):
         done = propreg(*command, store)
         assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (1, "", 1), done.output
-        assert "is not what was stored: propreg store check --store" in done.stderr
+        assert "was changed after it was stored: propreg store check --store" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -182,10 +184,10 @@ def test_after_each_batch_the_file_alone_has_its_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        ("UPDATE batches SET keys = substr(keys, 65)", "is not what was stored"),
-        ("UPDATE batches SET id = 'a' || substr(id, 2) WHERE id >= 'b'", "is not what was stored"),
-        ("UPDATE batches SET seconds = -1", "is not what was stored"),
-        ("UPDATE batches SET cost = 'much'", "is not what was stored"),
+        ("UPDATE batches SET keys = substr(keys, 65)", "was changed after it was stored"),
+        ("UPDATE batches SET id = 'a' || substr(id, 2) WHERE id >= 'b'", "was changed after it was stored"),
+        ("UPDATE batches SET seconds = -1", "was changed after it was stored"),
+        ("UPDATE batches SET cost = 'much'", "was changed after it was stored"),
         (
             "INSERT INTO leases VALUES ('a', 'here', 'x', '', 5)",
             "the lease of batch a is damaged: propreg store leases",

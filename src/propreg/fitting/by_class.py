@@ -11,7 +11,7 @@ from propreg.data.graph import Split
 def confusion_of(
     y: NDArray[np.int64], predicted: NDArray[np.int64], splits: Sequence[Split], classes: int
 ) -> NDArray[np.int64]:
-    """How often each class is predicted as each other one [true, predicted], over the test nodes of all runs.
+    """The confusion matrix [true, predicted] over the test nodes of all runs.
 
     Args:
         y: The classes of the nodes.

@@ -106,7 +106,7 @@ class Comparison:
         """Write the page that ``propreg run`` writes: one HTML file, with the leaderboard of several models.
 
         Args:
-            path: The file to make or replace, like ``page.html``.
+            path: The file to create or replace, like ``page.html``.
 
         Raises:
             ImportError: If Jinja2 is not installed.

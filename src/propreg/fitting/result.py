@@ -164,7 +164,7 @@ class FitResult(Comparison):
         return predictions_csv(self.graph, self.predict_proba(), self.graph.class_names, split)
 
     def confusion(self, mu: float | None = None) -> NDArray[np.int64]:
-        """How often each class is predicted as each other one [true, predicted], over the test nodes of all runs.
+        """The confusion matrix [true, predicted] over the test nodes of all runs.
 
         Args:
             mu: The chosen strength (None), or 0 for the plain model.
@@ -254,12 +254,12 @@ class FitResult(Comparison):
 
         The file also holds what is done to the features, the names of classes and features, and versions.
 
-        :func:`propreg.load_model` reads it. The file is there whole or not at all, and equal models give equal bytes.
+        :func:`propreg.load_model` reads it. The file is written whole or not at all, and equal models give equal bytes.
         For a model of your own it holds the parameters and buffers (except sparse ones) and not the code, which you
         pass to ``load_model`` as a new module.
 
         Args:
-            path: The file to make or replace, like ``model.safetensors``. A name that ends in ``.npz`` makes an npz
+            path: The file to create or replace, like ``model.safetensors``. A name that ends in ``.npz`` makes an npz
                 with the same content, for readers that have NumPy alone.
 
         Raises:

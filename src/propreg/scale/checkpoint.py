@@ -18,7 +18,7 @@ def save_training(path: str | os.PathLike[str], model: nn.Module, optimizer: Opt
     """Write the model, the optimizer and the number of finished epochs.
 
     Args:
-        path: The file to make or replace.
+        path: The file to create or replace.
         model: Its ``state_dict`` is written.
         optimizer: Its state is written, with the numbers of its groups.
         epoch: The number of finished epochs.

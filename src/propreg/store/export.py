@@ -174,7 +174,7 @@ def check_rows(
     for row, digest, found in zip(rows, known, row_digests(cell, rows), strict=True):
         wrong = implausible(row)
         if digest is not None and digest != found:
-            wrong = ["is not what was stored", *wrong]
+            wrong = ["was changed after it was stored", *wrong]
         if wrong:
             who = f"the run of split {str(row[0])[:9]}, seed {str(row[1])[:9]}"
             raise StudyError(f"{path} is damaged, {who}, {' and '.join(wrong)}: {mend}.")

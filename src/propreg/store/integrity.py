@@ -35,7 +35,7 @@ class Fixes:
         )
 
     def mend(self, key: str) -> str:
-        """For a run that is not what was stored."""
+        """For a run that was changed after it was stored."""
         return (
             "propreg store import repairs it from a copy or an export that has it; "
             f"propreg store remove {key} --store {self.store} drops it, so that propreg reproduce trains it again"
@@ -128,7 +128,9 @@ def _check(store: Store) -> Checked:
         name = f"{key[:16]} ({cell.dataset}, split {split}, seed {seed})"
         never = impossible(cell, row[1:])
         if key in digests and row_digest(row) != digests[key]:
-            wrong.append(f"run {name} {' and '.join(['is not what was stored', *never])}: {fix.mend(key[:16])}")
+            wrong.append(
+                f"run {name} {' and '.join(['was changed after it was stored', *never])}: {fix.mend(key[:16])}"
+            )
         elif never:
             wrong.append(f"run {name} {' and '.join(never)}: {fix.remove(key[:16])}")
         else:
@@ -156,7 +158,7 @@ def _batches_and_leases(store: Store, keys: set[str], fix: Fixes) -> Iterator[st
     members = dict[str, list[str]]()
     for batch, text, cost, seconds in batches:
         if not isinstance(text, str) or batch_id(text) != batch or not _is_time(cost) or not _is_time(seconds or 0.0):
-            yield f"batch {_short(batch)} is not what was stored: {fix.anew}"
+            yield f"batch {_short(batch)} was changed after it was stored: {fix.anew}"
         else:
             members[batch] = [text[at : at + 64] for at in range(0, len(text), 64)]
     away, without_log = 0, has_wal(store.path) and not has_log(store.path)

@@ -357,6 +357,6 @@ def _open(path: Path) -> Recorded:
 def _unequal(key: str, first: str, second: str) -> StudyError:
     files = f"{first} and {second} have" if first != second else f"{first or 'The record'} has"
     return StudyError(
-        f"{files} two different results of run {key[:16]}: move the file that is wrong elsewhere "
-        f"(propreg rerun {key[:16]} --results FILE trains the run again to show which one is)."
+        f"{files} two different results of run {key[:16]}: move the wrong file elsewhere "
+        f"(propreg rerun {key[:16]} --results FILE trains the run again to show which)."
     )

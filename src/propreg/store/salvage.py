@@ -89,7 +89,7 @@ def _whole(found: Iterable[_Found]) -> tuple[list[tuple[Record, int]], Counter[s
         if each.digest is None:
             left_out["have no digest"] += 1
         elif digest != each.digest or cell is None or each.key not in (None, key):
-            left_out["are not what was stored"] += 1
+            left_out["were changed after they were stored"] += 1
         elif impossible(cell, row):
             left_out["have impossible numbers"] += 1
         elif key not in kept:

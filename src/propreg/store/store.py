@@ -340,7 +340,7 @@ class Store:
         whole, row = rows[0][0], trimmed(rows[0][1:])
         if verify and (Run.key_of(*row[:3]) != whole or self._digest(whole) not in (None, row_digest(row))):
             raise StudyError(
-                f"{self.path} is damaged, run {whole[:16]} is not what was stored: "
+                f"{self.path} is damaged, run {whole[:16]} was changed after it was stored: "
                 f"propreg store check --store {shlex.quote(str(self.path))} lists the fix."
             )
         text, split, seed, *out, batch = row

@@ -124,7 +124,7 @@ def map_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
 
 
 def write_npz(path: str | os.PathLike[str], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write ``arrays`` to an ``.npz`` archive in one step: the file is there whole or not at all.
+    """Write ``arrays`` to an ``.npz`` archive in one step: the file is written completely or not at all.
 
     Equal arrays give equal bytes on every machine: names are sorted, times fixed, numbers little-endian, and
     nothing is compressed (packed bytes would depend on the version of zlib).

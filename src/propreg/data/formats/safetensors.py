@@ -83,7 +83,7 @@ def write_safetensors(
     """Write arrays to a safetensors file in one step; equal arrays and metadata give equal bytes.
 
     Args:
-        path: The file to make or replace.
+        path: The file to create or replace.
         arrays: Name → array of bools, integers or floats of up to 8 bytes.
         metadata: Texts by name.
 

@@ -78,7 +78,7 @@ class StoredGraph:
 
 
 def write_stored(path: str | os.PathLike[str], graph: Graph) -> None:
-    """Write ``graph`` to a new folder in the format above; it is there whole or not at all.
+    """Write ``graph`` to a new folder in the format above; it is written completely or not at all.
 
     Args:
         path: The folder to create.

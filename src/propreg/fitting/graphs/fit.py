@@ -66,7 +66,7 @@ def fit_graphs(
     progress: Literal["lines"] | bool | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> GraphFitResult:
-    """Learn a class or numbers of whole graphs, plain and with P-reg at every strength, and pick μ on validation.
+    """Train on whole graphs, plain and with P-reg at every strength, and pick μ on validation.
 
     All seeds and strengths of a split train together as one program. The models are OGB's: GIN or GCN with features of
     edges, batch norm, mean pooling and, if wanted, a virtual node; P-reg acts on the last node embeddings. Strength 0,

@@ -113,8 +113,9 @@ def _about(costs: Costs | None) -> str:
     if costs is None:
         return f"{TITLE} Time and memory are not measured yet: {COMMAND} measures them on a GPU."
     return (
-        f"{TITLE} Seconds are those of an epoch times the mean epochs of the recorded runs, MB the peak of a training; "
-        f"in brackets those of each of 80 runs that train as one program, 10 seeds at 8 strengths. {costs.machine}."
+        f"{TITLE} s: seconds per epoch times the mean number of epochs of the recorded runs; MB: peak memory of a "
+        "training; in parentheses, both per run if 80 runs (10 seeds at 8 strengths) train as one program. "
+        f"{costs.machine}."
     )
 
 
