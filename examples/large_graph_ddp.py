@@ -42,7 +42,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--batch-size", type=int, default=100)
     parser.add_argument("--mu", type=float, default=0.2)
     parser.add_argument("--checkpoint", type=Path, default=Path("large_graph.safetensors"))
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
+    parser.add_argument("--resume", action="store_true", help="resume from the checkpoint")
     return parser.parse_args()
 
 

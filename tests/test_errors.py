@@ -87,7 +87,7 @@ EDGES: dict[str, tuple[Call, type[Exception], list[str]]] = {
     "EdgeIndex of wrong size": (
         lambda: preg(Z, edge_index_of_pyg(E, 7)),
         ValueError,
-        ["EdgeIndex says it has 7 nodes", "z has 4 rows", "sparse_size"],
+        ["EdgeIndex has 7 nodes", "z has 4 rows", "sparse_size"],
     ),
     "EdgeIndex of two sizes": (
         lambda: preg(Z, pyg("torch_geometric").EdgeIndex(E, sparse_size=(4, 5))),

@@ -100,4 +100,4 @@ def test_classes_that_all_occur_raise_no_doubt() -> None:
 def test_classes_without_a_node_are_named(classes: list[int], names: tuple[str, ...], said: str) -> None:
     doubt = unused_classes(replace(BOTH, y=np.array(classes)[BOTH.y], class_names=names))
     assert doubt.startswith(said)
-    assert doubt.endswith("number the classes without gaps if it should not.")
+    assert doubt.endswith("number the classes without gaps to avoid this.")

@@ -75,5 +75,5 @@ def test_impossible_graphs_are_refused(options: dict[str, Any], says: str) -> No
 
 
 def test_a_graph_that_is_not_found_is_reported() -> None:
-    with pytest.raises(DataError, match="take fewer edges, more nodes"):
+    with pytest.raises(DataError, match="use fewer edges, more nodes"):
         random_graph(200, 200 * 199, 2, 4, homophily=1.0)

@@ -42,7 +42,7 @@ def problem(**parts: Any) -> Problem:
         ({"method": Method("confidence_penalty", detach="self")}, "detach does not apply to confidence_penalty"),
         ({"method": Method("label_smoothing", second_pass=True)}, "second_pass does not apply to label_smoothing"),
         ({"method": Method("preg", variant="official")}, "variant does not apply to preg"),
-        ({"method": Method("preg", threshold=0.1, reduction="sum")}, "does not go with reduction='sum'"),
+        ({"method": Method("preg", threshold=0.1, reduction="sum")}, "cannot be combined with reduction='sum'"),
         ({"replicas": [Replica(patience=-1)]}, "patience must be a whole number of at least 0, got -1"),
         ({"replicas": [Replica(patience=1.5)]}, "patience must be a whole number"),  # type: ignore[arg-type]
         ({"protocol": Protocol(max_epochs=0)}, "max_epochs must be a whole number of at least 1"),

@@ -147,7 +147,7 @@ def test_a_time_limit_returns_what_is_finished(monkeypatch: pytest.MonkeyPatch) 
     assert not part.finished
     assert len(part.runs) in (2, 3)
     assert judge(part).sentence
-    with pytest.raises(ValueError, match="time_limit was over before a training was finished"):
+    with pytest.raises(ValueError, match="time_limit ended before any training was finished"):
         fit(GRAPH, Base, time_limit=5, **QUICK)
 
 

@@ -173,7 +173,7 @@ def test_a_damaged_file_is_trained_again(tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match=r"SHA-256. The run is trained again"):
             same(fit(DATA, "gcn", resume=tmp_path, **QUICK), first)
     file.write_bytes(files[0].read_bytes())
-    with pytest.warns(UserWarning, match=r"is not the run that its name says"):
+    with pytest.warns(UserWarning, match=r"holds a different run than its name claims"):
         same(fit(DATA, "gcn", resume=tmp_path, **QUICK), first)
 
 

@@ -60,16 +60,16 @@ def test_missing_runs_are_said(page: Reading, results: Results) -> None:
     study = collect(results)
     assert f"{study.recorded:,} of {study.wanted:,} trainings" in page.text
     assert "0 of 500 runs recorded" in page.text
-    assert "Nothing of this picture is recorded yet" in page.text
+    assert "No run of this figure is recorded yet" in page.text
     assert "propreg reproduce fig-training-nodes" in page.text
 
 
 def test_an_empty_record_has_a_page_that_says_so() -> None:
     text = read(page_of(Results())).text
-    assert "Nothing of Table 1 is recorded" in text
+    assert "No run of Table 1 is recorded" in text
     assert "has been rerun in this record" in text
     assert "0 of 25 runs recorded" in text
-    assert "does not say on which machines" in text
+    assert "does not name the machines" in text
 
 
 def test_runs_come_back_with_their_keys(page: Reading, results: Results) -> None:

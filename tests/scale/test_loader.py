@@ -132,7 +132,7 @@ def test_impossible_settings_are_refused() -> None:
         ({"input_nodes": data.x}, "input_nodes must be a bool mask or int64"),
         ({"input_nodes": torch.tensor([NODES])}, "input_nodes holds node 300: node numbers go from 0 to 299"),
         ({"input_nodes": torch.zeros(7, dtype=torch.bool)}, "a mask of 7 entries for 300 nodes"),
-        ({"input_nodes": torch.zeros(NODES, dtype=torch.bool)}, "input_nodes holds no node"),
+        ({"input_nodes": torch.zeros(NODES, dtype=torch.bool)}, "input_nodes is empty"),
         ({"batch_size": 200, "world_size": 3}, "too few for 3 batches of 200"),
     ):
         with pytest.raises((ValueError, TypeError), match=says):

@@ -184,17 +184,17 @@ def _set(*at: Any) -> Callable[[Any], object]:
 
 DAMAGE: list[tuple[Callable[[Any], object], str]] = [
     (_set(0, 1, 8), "a first report that is not its own"),
-    (_set(1, 2, VAL + 1), "reports whose numbers cannot be"),
-    (_set(1, 1, 41), "reports whose numbers cannot be"),
-    (_set(1, 0, 5), "reports whose numbers cannot be"),
-    (_set(1, 3, 0.5), "reports whose numbers cannot be"),
+    (_set(1, 2, VAL + 1), "reports with impossible numbers"),
+    (_set(1, 1, 41), "reports with impossible numbers"),
+    (_set(1, 0, 5), "reports with impossible numbers"),
+    (_set(1, 3, 0.5), "reports with impossible numbers"),
     (_set(1, 0, "official"), "reports that cannot be read"),
     (lambda found: found.pop() and found.pop(), "reports that cannot be read"),
-    (lambda found: found[0].append(1), "reports whose numbers cannot be"),
-    (_set(0, 4, 0, 1, 0, 999), "measures of a report that cannot be"),
-    (_set(0, 4, 0, 5, 0, -1), "measures of a report that cannot be"),
-    (_set(0, 4, 0, 3, "1"), "measures of a report that cannot be"),
-    (_set(0, 4, 0, []), "measures of a report that cannot be"),
+    (lambda found: found[0].append(1), "reports with impossible numbers"),
+    (_set(0, 4, 0, 1, 0, 999), "a report with impossible measures"),
+    (_set(0, 4, 0, 5, 0, -1), "a report with impossible measures"),
+    (_set(0, 4, 0, 3, "1"), "a report with impossible measures"),
+    (_set(0, 4, 0, []), "a report with impossible measures"),
 ]
 
 

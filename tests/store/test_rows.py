@@ -21,21 +21,21 @@ from study.sweeping import MadeUp, batches
 NAMES = ("split", "seed", "val", "val_of", "test", "test_of", "epoch", "epochs", "failed_at", "measures", "batch")
 GOOD = dict(zip(NAMES, [0, 1, 90, 100, 800, 1000, 12, 40, None, None, "b"], strict=True))
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"test": 1001}, "more nodes right than there are"),
-    ({"val": 101}, "more nodes right than there are"),
-    ({"test": "800"}, "something for a number that is none"),
-    ({"seed": "1"}, "something for a number that is none"),
-    ({"epoch": 12.5}, "something for a number that is none"),
-    ({"val": True}, "something for a number that is none"),
-    ({"test_of": None}, "something for a number that is none"),
-    ({"failed_at": "3"}, "something for a number that is none"),
+    ({"test": 1001}, "more correct predictions than nodes"),
+    ({"val": 101}, "more correct predictions than nodes"),
+    ({"test": "800"}, "a value that is not a number"),
+    ({"seed": "1"}, "a value that is not a number"),
+    ({"epoch": 12.5}, "a value that is not a number"),
+    ({"val": True}, "a value that is not a number"),
+    ({"test_of": None}, "a value that is not a number"),
+    ({"failed_at": "3"}, "a value that is not a number"),
     ({"test": -1}, "a number below 0"),
     ({"split": -1}, "a number below 0"),
     ({"failed_at": -1}, "a number below 0"),
-    ({"epochs": 10**30}, "a number far too large"),
+    ({"epochs": 10**30}, "a number that is far too large"),
     ({"epoch": 41}, "reports epoch 41 of 40"),
     ({"test": 0, "test_of": 0}, "no validation or no test nodes"),
-    ({"batch": 7}, "something for its batch that is no text"),
+    ({"batch": 7}, "a batch name that is not text"),
     ({"measures": {"omega": 1}}, "measures that are not numbers by name"),
     ({"measures": "{"}, "measures that are not numbers by name"),
     ({"measures": "[1]"}, "measures that are not numbers by name"),
@@ -43,7 +43,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"measures": '{"omega":"1"}'}, "measures that are not numbers by name"),
     ({"measures": f'{{"omega":{10**400}}}'}, "measures that are not numbers by name"),
     ({"measures": '{"\ud800":1}'}, "measures that are not numbers by name"),
-    ({"batch": "\ud800"}, "something for its batch that is no text"),
+    ({"batch": "\ud800"}, "a batch name that is not text"),
 ]
 CELL = Cell("digits", "0" * 64)
 

@@ -117,7 +117,7 @@ def test_a_check_finds_a_row_under_the_wrong_key(tmp_path: Path) -> None:
         db.execute("UPDATE runs SET val = val_of + 1 WHERE key = (SELECT min(key) FROM runs)")
     _, wrong, _ = check_store(path)
     assert any("not stored under its key" in line for line in wrong)
-    assert any("more nodes right than there are" in line for line in wrong)
+    assert any("more correct predictions than nodes" in line for line in wrong)
 
 
 def test_a_missing_store_is_said(tmp_path: Path) -> None:

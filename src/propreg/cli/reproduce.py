@@ -88,7 +88,7 @@ def reproduce(
     store: StorePath = DEFAULT_STORE,
     as_json: Json = False,
 ) -> None:
-    """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to go on.
+    """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to continue.
 
     A search trains a rung once the store holds all runs of the rung before; a shard trains the first rung only.
 

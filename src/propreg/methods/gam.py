@@ -372,7 +372,9 @@ GAM = Architecture(
     kind=GamModel,
     training=_TRAINING,
     trainer=train,
-    source=Source("Stretcu and others", 2019, "NeurIPS", "a GCN and a model of agreement that label for each other"),
+    source=Source(
+        "Stretcu and others", 2019, "NeurIPS", "a GCN and an agreement model that label nodes for each other"
+    ),
     recipes={
         "cora": _recipe({}),
         "citeseer": _recipe(

@@ -169,7 +169,7 @@ def _entry(name: str, title: str, idea: str, settings: dict[str, Any], recipes: 
 GRAPHAT = _entry(
     "graphat",
     "GraphAT",
-    "predictions near those of neighbors, under features that part them",
+    "predictions that stay close to the neighbors', with adversarial features",
     {},
     {
         "cora": Recipe({}, _TRAINING),
@@ -180,7 +180,7 @@ GRAPHAT = _entry(
 GRAPHVAT = _entry(
     "graphvat",
     "GraphVAT",
-    "GraphAT, and predictions that features which change them most leave alone",
+    "GraphAT with virtual adversarial training of each node",
     _VIRTUAL,
     {
         "cora": Recipe(_VIRTUAL, _TRAINING),

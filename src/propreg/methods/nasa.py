@@ -209,7 +209,7 @@ NASA = Architecture(
     dropout=0.7,
     training=_TRAINING,
     phases=phases,
-    source=Source("Bo and others", 2022, "AAAI", "neighbors replaced by remoter ones, and neighbors that agree"),
+    source=Source("Bo and others", 2022, "AAAI", "neighbors replaced by more distant ones, and neighbors that agree"),
     recipes={
         "cora": _recipe(0.7, 1.0, 0.5),
         "citeseer": _recipe(0.1, 1.0, 0.5),

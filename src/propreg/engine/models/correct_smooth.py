@@ -121,7 +121,7 @@ CORRECT_SMOOTH = Architecture(
     streams=("hidden", "layers"),
     settings=("steps", "teleport"),
     kind=CorrectSmoothModel,
-    source=Source("Huang and others", 2021, "ICLR", "an MLP, corrected by its spread errors and then smoothed"),
+    source=Source("Huang and others", 2021, "ICLR", "an MLP, corrected by its propagated errors and then smoothed"),
     # The authors' release has settings for OGB's graphs alone.
     recipes=dict.fromkeys(("cora", "citeseer", "pubmed"), _OURS),
     check=check,

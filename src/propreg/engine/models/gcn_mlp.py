@@ -150,7 +150,7 @@ GCN = Architecture(
     build=build_gcn,
     export=export_gcn,
     streams=("hidden", "layers"),
-    source=Source("Kipf and Welling", 2017, "ICLR", "layers that average over neighbors, then map and rectify"),
+    source=Source("Kipf and Welling", 2017, "ICLR", "layers that average over neighbors: a linear map, then ReLU"),
 )
 
 MLP = Architecture(

@@ -75,9 +75,7 @@ def notes(found: Sequence[Search]) -> list[str]:
     left = sum(each.winner is None or each.winner.fresh is None for each in found)
     if not left:
         return []
-    return [
-        f"{left} of {len(found)} searches have no winner with fresh seeds yet: propreg reproduce goes on with them."
-    ]
+    return [f"{left} of {len(found)} searches have no winner with fresh seeds yet: propreg reproduce continues them."]
 
 
 def configuration(line: Line, cell: Cell) -> str:
