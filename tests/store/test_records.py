@@ -147,7 +147,7 @@ def test_reproduce_says_that_runs_are_recorded_already(here: Here) -> None:
     limit = ["--only", "model=gcn", "--device", "cpu", "--time-limit", "0.001s"]
     done = CliRunner().invoke(app, ["reproduce", "digits-smoke", *limit])
     assert asked > 0
-    assert f"results/ has {asked} of these runs, which propreg-study.sqlite has not" in done.stderr
+    assert f"results/ has {asked} of these runs, but propreg-study.sqlite does not, " in done.stderr
     assert "stop and run propreg store import results/runs.jsonl.gz first." in done.stderr
 
 
