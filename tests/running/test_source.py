@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from communities import communities
+from propreg.data.benchmarks.catalog import find
+from propreg.data.benchmarks.locate import dataset_file
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph, Split
 from propreg.data.own.npz import write_graph
@@ -33,6 +35,15 @@ def test_digits_have_ten_splits_and_pixels_up_to_one() -> None:
     for i, split in enumerate(found.splits.values()):
         assert (split.test == official[i].test).all()
     assert len(load_source("digits", splits=2).splits) == 2
+
+
+def test_splits_that_share_their_test_nodes_have_a_note() -> None:
+    if dataset_file(find("acm")) is None:
+        pytest.skip("acm is not there: set PROPREG_DATA to the folder that holds acm.npz")
+    found = load_source("acm", splits=2)
+    assert len({split.test.tobytes() for split in found.splits.values()}) == 1
+    assert found.notes[0].startswith("The splits share training and test nodes and differ in validation nodes only")
+    assert load_source("acm", splits=1).notes == load_source("digits").notes == ()
 
 
 @pytest.mark.parametrize("name", ["cors", "ogbg-molhiv"])

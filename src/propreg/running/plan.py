@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from propreg.data.benchmarks.catalog import NUM_SPLITS, MoleculeSet, find
+from propreg.data.benchmarks.catalog import AM_GCN, NUM_SPLITS, MoleculeSet, find
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.describe import doubtful_labels, one_way, unused_classes
 from propreg.data.errors import DataError
@@ -39,6 +39,10 @@ class Training:
 # furthest on validation.
 QUICK = Training(seeds=1, lr=0.05, patience=50, max_epochs=100)
 THOROUGH = Training(seeds=None, lr=0.01, patience=100, max_epochs=1000)
+_SHARED = (
+    "The splits share training and test nodes and differ in validation nodes only: the interval and p leave out how "
+    "much the choice of training and test nodes matters. Folds differ in all three (--test cv)."
+)
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,8 @@ def load_source(
     if test is not None:
         return Source(entry.name, graph, _folds(graph, splits, test), quick=quick, scale=scale, test=test)
     named = {str(i): split for i, split in enumerate(official_splits(dataset, root)[:count])}
-    return Source(entry.name, graph, named, quick=quick, scale=scale)
+    notes = (_SHARED,) if entry.source == AM_GCN and count > 1 else ()
+    return Source(entry.name, graph, named, notes, quick=quick, scale=scale)
 
 
 def _folds(graph: Graph, splits: int | None, test: Literal["cv"]) -> Mapping[str, Split]:
