@@ -310,7 +310,7 @@ def test_the_summary_compares_with_the_best_strength_whatever_was_chosen(chosen:
         f"difference   {points(apart.mean)} points [{points(apart.low)}, {points(apart.high)}], p"
     )
     assert verdict == judge(result).sentence
-    assert why[0].startswith("Perhaps because: mu was picked on 30 validation nodes per split, fewer than 100")
+    assert why[0].startswith("Possible reason: mu was picked on 30 validation nodes per split, fewer than 100")
     assert why[1].endswith(
         "2 splits are too few for a significant difference: p cannot go below 0.5. Use more with splits=…."
     )

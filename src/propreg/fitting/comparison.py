@@ -97,7 +97,7 @@ class Comparison:
                 f"{'difference':<{wide}} {write(apart.mean)}{unit}{between}, "
                 f"better in {100 * apart.won:.0f} % of the paired runs",
                 verdict.sentence,
-                *(f"Perhaps because: {each}" for each in self._reasons(verdict)),
+                *(f"Possible reason: {each}" for each in self._reasons(verdict)),
                 *self._failed(),
             ]
         )

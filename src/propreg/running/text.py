@@ -78,7 +78,7 @@ def remarks(comparison: "Comparison | MoleculeComparison") -> Iterator[str]:
     first, *others = comparison.record["notes"]
     yield from wrapped(printable(first))
     for note in others:
-        lead = "  Perhaps because: " if note in comparison.reasons else "  Note: "
+        lead = "  Possible reason: " if note in comparison.reasons else "  Note: "
         yield from wrapped(lead + printable(note), "    ")
 
 
