@@ -1,4 +1,4 @@
-"""``metric=``, ``class_weight=``, ``refit=``, ``time_limit=``, ``callbacks=``, ``regularizer=``."""
+"""``metric=``, ``class_weight=``, ``refit=``, ``time_limit=``, ``callbacks=``, ``watch=``, ``regularizer=``."""
 
 import itertools
 from dataclasses import replace
@@ -16,6 +16,7 @@ from propreg.data.splits import random_split
 from propreg.engine import Method, Model, Problem, Protocol, Replica, Result, train_all
 from propreg.engine.ops import cross_entropy
 from propreg.fitting.fit import fit
+from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import SCORES
 from propreg.fitting.verdict import judge
 from propreg.methods.gmnn import GmnnModel
@@ -133,6 +134,19 @@ def test_refit_trains_on_both_for_the_mean_number_of_epochs(model: Any) -> None:
     assert right[SPLIT.test].mean() == pytest.approx(result.refit.test)
     same = fit(GRAPH, model, scale="none", **QUICK)
     np.testing.assert_array_equal(result.test, same.test)
+
+
+def test_the_result_so_far_can_be_watched() -> None:
+    seen: list[FitResult] = []
+    whole = fit(GRAPH, "gcn", watch=lambda so_far: seen.append(so_far()), **QUICK)
+    assert [len(each.runs) for each in seen] == list(range(1, len(whole.runs) + 1))
+    assert not any(each.finished for each in seen)
+    np.testing.assert_array_equal(seen[-1].test, whole.test)
+    np.testing.assert_array_equal(seen[-1].probabilities, whole.probabilities)
+    same = fit(GRAPH, "gcn", **QUICK)
+    np.testing.assert_array_equal(same.test, whole.test)
+    with pytest.raises(ValueError, match="watch is for the built-in models: use callbacks with a model of your own"):
+        fit(GRAPH, Base, watch=print, **QUICK)
 
 
 def test_a_time_limit_returns_what_is_finished(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,16 @@
 import csv
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
 from propreg.report import run_page
+from propreg.report.live import Live
+from propreg.running.compare import numbers
 from report.looking import DESKTOP, PHONE, Scheme, Started, Watched, looking, scroll_through
 from report.samples import HOSTILE, graphs_record, hostile_record, run_record
 
@@ -168,3 +172,39 @@ def test_hostile_names_stay_names(started: Started, tmp_path: Path, width: int) 
             assert page.locator(".plot svg").count() == 10
             assert page.locator("img, main script, textarea").count() == 0
             assert page.evaluate("document.documentElement.scrollWidth") == width, text[:40]
+
+
+@pytest.mark.slow
+def test_a_page_of_a_run_that_trains_loads_itself_again_until_it_is_paused(started: Started) -> None:
+    def training(done: int) -> dict[str, Any]:
+        test = np.array(run_record()["test"])
+        test.reshape(-1)[done:] = np.nan
+        return run_record(finished=False, training=True, test=numbers(test))
+
+    watched = started.window(DESKTOP, "light", {})
+    page = watched.page
+    with Live(str, in_thread=False) as live:
+        page.goto(live.url)
+        expect(page.locator("body")).to_contain_text("No training is finished yet")
+        live.update(lambda: training(20))
+        expect(page.locator("#answer")).to_contain_text("Training: 20 of 24 are finished")
+        watched.errors.clear()  # the text before the first page names no icon, so that the browser asks for one
+        watched.requests.clear()
+        assert watched.axe() == []
+        button = page.get_by_role("button", name="Pause updates")
+        button.click()
+        live.update(lambda: training(22))
+        live.make()
+        page.wait_for_timeout(2500)
+        expect(page.locator("#answer")).to_contain_text("Training: 20 of 24 are finished")
+        page.get_by_role("button", name="Resume updates").click()
+        expect(page.locator("#answer")).to_contain_text("Training: 22 of 24 are finished")
+        page.keyboard.press("Tab")
+        expect(page.get_by_role("button", name="Resume updates")).to_be_visible()
+        page.get_by_role("button", name="Resume updates").click()
+        live.end(run_page(run_record()))
+        expect(page.get_by_role("button", name="updates")).to_have_count(0)
+        expect(page.locator("#answer")).not_to_contain_text("Training:")
+    assert watched.errors == []
+    assert {*watched.requests} <= {live.url, "data:,"}
+    page.goto("about:blank")

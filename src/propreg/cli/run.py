@@ -1,10 +1,11 @@
 """``propreg run``: compare the plain model with a regularized one on any graph, and write a page."""
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,6 +17,7 @@ from propreg.engine.models import MODELS
 from propreg.engine.regularizers import tunable
 
 if TYPE_CHECKING:
+    from propreg.report.live import Live
     from propreg.running.folder import Claim
     from propreg.running.plan import Plan, Source
 
@@ -154,6 +156,10 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Print the estimated memory and time, and train nothing.")
     ] = False,
+    live: Annotated[
+        bool,
+        typer.Option("--live", help="Serve the page on this computer while the run trains; it fills as runs finish."),
+    ] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     progress: Annotated[bool, typer.Option(help="Show progress and the time left.")] = True,
 ) -> None:
@@ -232,7 +238,7 @@ def run(
     earlier = len(list(claimed.training.glob("*/*")))
     say(text.kept(claimed.folder, earlier, resumed=resume))
     with terminated_like_interrupted():
-        finished, folder = _train_and_write(plans, claimed, output, progress)
+        finished, folder = _train_and_write(plans, claimed, output, progress, live)
     _end(finished, folder if open_ else None)
 
 
@@ -267,26 +273,51 @@ def _source(
     return load_own(graph, directed=directed, splits=splits, test=test, **per_class)
 
 
-def _train_and_write(plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool) -> "tuple[bool, Path | None]":
+def _train_and_write(
+    plans: "list[Plan]", claimed: "Claim", output: Path, progress: bool, live: bool
+) -> "tuple[bool, Path | None]":
     """Write the folder and print the result; returns whether all trainings are finished, and the folder."""
     from propreg.running import text
     from propreg.running.compare import compare_models
 
-    try:
-        comparison = compare_models(plans, progress="lines" if progress else False, resume=claimed.training)
-    except BaseException:
-        claimed.give_up()
-        raise
+    with ExitStack() as stack:
+        try:
+            served = stack.enter_context(_served(plans[0].device)) if live else None
+            comparison = compare_models(
+                plans,
+                progress="lines" if progress else False,
+                resume=claimed.training,
+                watch=None if served is None else served.update,
+            )
+        except BaseException:
+            claimed.give_up()
+            raise
 
-    def tell(folder: Path | None) -> None:
-        if comparison.board is not None:
-            say(["", *text.leaderboard(comparison.board)])
-        say(["", *text.table(comparison), "", *text.remarks(comparison)])
-        if folder is not None:
-            left_alone = f"{output} already exists and was left alone. " if folder != output else ""
-            say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
+        def page(record: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
+            made = page_of(record)
+            if served is not None:
+                served.end(made[0])
+            return made
 
-    return comparison.result.finished, claimed.finish(comparison, page_of, tell)
+        def tell(folder: Path | None) -> None:
+            if comparison.board is not None:
+                say(["", *text.leaderboard(comparison.board)])
+            say(["", *text.table(comparison), "", *text.remarks(comparison)])
+            if folder is not None:
+                left_alone = f"{output} already exists and was left alone. " if folder != output else ""
+                say(["", *text.predicted(comparison.plan.source.graph), *text.written(folder, left_alone)])
+
+        return comparison.result.finished, claimed.finish(comparison, page, tell)
+
+
+def _served(device: str) -> "Live":
+    """The live page, whose address is printed."""
+    from propreg.report.live import Live
+
+    found = Live(partial(typer.echo, err=True), in_thread=device == "cpu")
+    with suppress(BrokenPipeError):
+        say([f"Live: {found.url} (Ctrl-C stops)"])
+    return found
 
 
 def _known(option: str, name: str, entries: Iterable[str]) -> str:

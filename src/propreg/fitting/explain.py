@@ -99,10 +99,10 @@ def _about_edges(facts: Facts, title: str) -> list[str]:
     return found
 
 
-def caveats(result: "FitResult", max_epochs: int, planned: int) -> list[str]:
-    """What to know about the numbers, whether it helps or not."""
+def caveats(result: "FitResult", max_epochs: int, planned: int, *, training: bool = False) -> list[str]:
+    """What to know about the numbers, whether it helps or not; ``training``: the other trainings go on."""
     found = []
-    if not result.finished:
+    if not result.finished and not training:
         found.append(
             f"The run was interrupted: {len(result.runs)} of {planned} trainings are finished, and strengths are "
             "compared on the splits and seeds that all of them have."

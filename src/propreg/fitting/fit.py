@@ -57,6 +57,8 @@ from propreg.fitting.together import replicas_together
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+Watch = Callable[[Callable[[], FitResult]], object]
+
 
 def fit(
     data: "Data | Graph | Sequence[Data | Graph] | Mapping[str, Any]",
@@ -89,6 +91,7 @@ def fit(
     refit: Literal["train+val"] | None = None,
     time_limit: float | None = None,
     callbacks: Sequence[Callable[[Result], object]] = (),
+    watch: Watch | None = None,
     resume: str | os.PathLike[str] | None = None,
 ) -> FitResult:
     """Train the plain model and P-reg at every strength over several splits and seeds, and pick μ on validation.
@@ -160,6 +163,8 @@ def fit(
             for as many epochs as its runs reported on average. The numbers stay those of the comparison.
         time_limit: Seconds after which training stops; the finished runs are compared.
         callbacks: Called with each finished run, a :class:`propreg.engine.Result`.
+        watch: Called after each finished run with a function that computes the result of the runs so far, to show it
+            during the training; call it rarely, because it takes time. Not for a model of your own.
         resume: A folder that keeps each run as soon as it is finished; created if missing. After a kill, an error or
             Ctrl-C the same call resumes: runs that the folder holds are not trained again. On a CPU the result has the
             same bits as an uninterrupted fit. Runs of another graph, model, setting, device or version are never used;
@@ -183,7 +188,7 @@ def fit(
     method = _method(method, regularizer, resume)
     _check_choices(preset, on_error, class_weight, refit, progress)
     graph, masks = _read(data, task)
-    own, spec, rate = _what_is_trained(model, dropout, graph, method)
+    own, spec, rate = _what_is_trained(model, dropout, graph, method, watch)
     check_task(graph, method, spec, class_weight)
     mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric, task)
     parts = named_splits(graph, splits, train_per_class, val_per_class, masks=masks, test=test)
@@ -223,8 +228,8 @@ def fit(
         errors: list[Exception] = []
         if on_error == "record":
             options = replace(options, caught=lambda error: _keep_first(errors, error))
-        done = (*([] if kept is None else [kept.keep]), *callbacks)
-        train = partial(_train, problem, spec, term, replicas, protocol, options, bar, quicker, kept, done, limit)
+        called = (*([] if kept is None else [kept.keep]), *callbacks), _seen(job, watch)
+        train = partial(_train, problem, spec, term, replicas, protocol, options, bar, quicker, kept, *called, limit)
         result = job.trained(train, errors)
         if refit is not None and result.finished:
             result = _refitted(job, result, term, protocol, options, own)
@@ -254,7 +259,7 @@ def _check_choices(preset: str, on_error: str, class_weight: str | None, refit: 
 
 
 def _what_is_trained(
-    model: str | Model | Factory, dropout: float | None, graph: Graph, method: str
+    model: str | Model | Factory, dropout: float | None, graph: Graph, method: str, watch: Watch | None
 ) -> tuple[Factory | None, Model, float]:
     """A factory of the user's own or None, the settings of a model, and the dropout rate."""
     own = None if isinstance(model, str | Model | nn.Module) or not callable(model) else model
@@ -263,6 +268,8 @@ def _what_is_trained(
         need_pyg()
     elif dropout is not None:
         raise ValueError("dropout is for the built-in models: set it inside your own module.")
+    elif watch is not None:  # making a result seeds torch, whose random state the training draws from
+        raise ValueError("watch is for the built-in models: use callbacks with a model of your own.")
     if not own and not spec.architecture.uses_edge_weights:
         warn_of_unused_weights(graph, method, spec.name, stacklevel=5)
     return own, spec, spec.architecture.dropout if dropout is None else number("dropout", dropout)
@@ -365,6 +372,13 @@ def _refitted(
     )
 
 
+def _seen(job: Job, watch: Watch | None) -> Callable[[Mapping[int, Result]], object]:
+    """What is called with the runs so far, by number."""
+    if watch is None:
+        return lambda _: None
+    return lambda found: watch(partial(job.result, dict(found), finished=False))
+
+
 def _keep_first(errors: list[Exception], error: Exception) -> None:
     clear_frames(error.__traceback__)  # they hold the tensors of the run
     if not errors:
@@ -382,6 +396,7 @@ def _train(
     quicker: str,
     kept: KeptRuns | None,
     done: Sequence[Callable[[Result], object]],
+    seen: Callable[[Mapping[int, Result]], object],
     limit: float | None,
     found: dict[int, Result],
 ) -> bool:
@@ -408,6 +423,7 @@ def _train(
                 found[todo[place]] = result
                 for each in done:
                     each(result)
+                seen(found)
                 bar.advance(result)
         except KeyboardInterrupt:
             return False

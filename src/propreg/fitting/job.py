@@ -25,7 +25,7 @@ from propreg.fitting.preprocessing import take_raw_features
 from propreg.fitting.pyg_modules import as_module
 from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Score, truth_of
-from propreg.fitting.selection import Scores, choose
+from propreg.fitting.selection import NothingToChooseError, Scores, choose
 from propreg.fitting.verdict import Judging
 
 Logits = Callable[[Result], Tensor]
@@ -69,10 +69,19 @@ class Job:
             raise
         if errors and finished and all(run.failed for run in found.values()):
             raise errors[0]
-        return self.result(found, finished=finished)
+        try:
+            return self.result(found, finished=finished)
+        except NothingToChooseError:
+            if not finished:
+                raise KeyboardInterrupt from None  # interrupted before there was anything to return
+            raise
 
     def result(self, found: Mapping[int, Result], *, finished: bool) -> FitResult:
-        """The result of finished runs, by number."""
+        """The result of finished runs, by number.
+
+        Raises:
+            NothingToChooseError: If none is finished, or all have failed.
+        """
         if self.network is not None:
             self.network.check_inputs()
         shape = len(self.mus), len(self.parts), 1 + max(seed for _, _, seed in self.order)
@@ -82,7 +91,7 @@ class Job:
         scores = Scores.of(results, shape)
         if self.score != ACCURACY:
             scores = self._scored(results, scores, logits)
-        best = _best(scores, self.score.sign, finished=finished)
+        best = choose(replace(scores, val=self.score.sign * scores.val))
         each = shape[1] * shape[2]
         of_plain, of_best = results[:each], results[best * each : (best + 1) * each]
         sizes = self.problem.sizes.features, self.problem.sizes.classes
@@ -158,15 +167,6 @@ class Job:
                 for found, nodes in ((val, split.val), (test, split.test)):
                     found.flat[place] = float(self.score.compute(truth[nodes], p[nodes]))
         return replace(scores, val=val, test=test)
-
-
-def _best(scores: Scores, sign: int, *, finished: bool) -> int:
-    try:
-        return choose(replace(scores, val=sign * scores.val))
-    except RuntimeError:
-        if not finished:
-            raise KeyboardInterrupt from None  # interrupted before there was anything to return
-        raise
 
 
 def _logits_of(problem: Problem, spec: Model) -> Callable[[Result], Tensor]:

@@ -25,11 +25,13 @@ SCRIPTS = (
     "chart.js",
     "figures.js",
     "takeaway.js",
+    "live.js",
     "run.js",
 )
 CLASSES = 40  # more make a table that nobody reads
 MISTAKES = 12
 FORMS = {"paper": "paper form", "reference": "official-code form"}
+REFRESH = 2  # seconds after which a page of --live is loaded again
 LISTED = 50_000  # runs: more make the page too large
 
 
@@ -74,6 +76,7 @@ def run_page(record: Mapping[str, Any]) -> str:
             "table": "molecules" in run.settings,
             "targets_note": _targets_note(run),
             "spread": _SPREADS.get(run.judging.score, ""),
+            "refresh": REFRESH,
             "neighbors": "" if graphs else _neighbors(run),
             "places": 2 if run.judging.fraction else 4,
             "unit": "%" if run.judging.fraction else "",

@@ -72,6 +72,7 @@ class RunRecord:
     models: tuple[ModelRow, ...] = ()
     targets: tuple[Target, ...] = ()
     preview: Preview | None = None
+    training: bool = False
 
 
 def read_run(record: Mapping[str, Any]) -> RunRecord:
@@ -125,6 +126,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
             target_of(each, mus, scale) for each in list_of({"targets": [], **record}, "targets", MOST["classes"])
         ),
         preview=preview_of(record.get("preview")),
+        training=record.get("training") is True,
     )
     stored = record.get("verdict")
     return replace(run, verdict=judge(run, scale=1.0) if stored is None else verdict_of(stored, mus, scale))

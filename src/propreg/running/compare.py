@@ -3,8 +3,9 @@
 import math
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from propreg import __version__
 from propreg.data.graph import Graph
 from propreg.fitting.explain import Facts, caveats, facts_of, reasons
+from propreg.fitting.fit import Watch as WatchResult
 from propreg.fitting.fit import fit
 from propreg.fitting.leaderboard import Leaderboard, both_directions
 from propreg.fitting.result import FitResult
@@ -24,6 +26,8 @@ from propreg.running.map import agreement, map_of
 from propreg.running.plan import Plan
 from propreg.running.record import FORMAT, VERSION
 
+Watch = Callable[[Callable[[], Mapping[str, Any]]], object]
+"""Called after each finished training with a function that makes the record of those so far."""
 PACKAGES = ("torch", "torch_geometric", "numpy")
 POINTS, RUNS = 200, 3  # of the histories
 MOST_CLASSES = 100  # of the confusion: its size is their square, and nobody reads a larger one
@@ -56,15 +60,21 @@ class Comparison:
 
 
 def compare_models(
-    plans: Sequence[Plan], *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None
+    plans: Sequence[Plan],
+    *,
+    progress: Literal["lines"] | bool | None = None,
+    resume: Path | None = None,
+    watch: Watch | None = None,
 ) -> Comparison:
     """Compare each model with its plain form, and all of them; the comparison is that of the best on validation."""
     if len(plans) == 1:
-        return compare(plans[0], progress=progress, resume=resume)
+        return compare(plans[0], progress=progress, resume=resume, watch=watch)
     found: dict[str, Comparison] = {}
-    for plan in plans:
+    for number, plan in enumerate(plans, 1):
+        note = f"This is model {number} of {len(plans)}. All are compared when the last has trained."
+        mine = None if watch is None else partial(_watch_with_note, watch, note)
         try:
-            found[plan.model] = compare(plan, progress=progress, resume=resume)
+            found[plan.model] = compare(plan, progress=progress, resume=resume, watch=mine)
         except KeyboardInterrupt:
             if not found:
                 raise
@@ -81,38 +91,62 @@ def compare_models(
     return replace(best, board=board, record=record, result=replace(best.result, finished=whole))
 
 
-def compare(plan: Plan, *, progress: Literal["lines"] | bool | None = None, resume: Path | None = None) -> Comparison:
+def _watch_with_note(watch: Watch, note: str, so_far: Callable[[], Mapping[str, Any]]) -> None:
+    def noted() -> Mapping[str, Any]:
+        record = so_far()
+        return {**record, "notes": [*record["notes"], note]}
+
+    watch(noted)
+
+
+def compare(
+    plan: Plan,
+    *,
+    progress: Literal["lines"] | bool | None = None,
+    resume: Path | None = None,
+    watch: Watch | None = None,
+) -> Comparison:
     """Train the plain model and the regularized ones, and compare them.
 
     Args:
         plan: What is trained.
         progress, resume: As of :func:`propreg.fit`.
+        watch: Called after each finished training, to show those so far.
 
     Raises:
         KeyboardInterrupt: If it was interrupted before anything could be compared; else what is finished is returned.
     """
     start = time.perf_counter()
-    result = _fit(plan, plan.source.graph, plan.mus, progress=progress, resume=resume)
+    source = plan.source
+
+    def seen(so_far: Callable[[], FitResult]) -> None:
+        if watch is not None:
+            watch(lambda: record_of(so_far(), source.name, source.notes, training=True))
+
+    result = _fit(plan, source.graph, plan.mus, progress=progress, resume=resume, watch=None if watch is None else seen)
     verdict = judge(result)
     why = reasons(result.facts, result, verdict) if result.facts else []
-    record = record_of(replace(result, seconds=time.perf_counter() - start), plan.source.name, plan.source.notes)
+    record = record_of(replace(result, seconds=time.perf_counter() - start), source.name, source.notes)
     return Comparison(plan, result, verdict, tuple(why), record)
 
 
-def record_of(result: FitResult, name: str = "", notes: Sequence[str] = ()) -> dict[str, Any]:
+def record_of(
+    result: FitResult, name: str = "", notes: Sequence[str] = (), *, training: bool = False
+) -> dict[str, Any]:
     """The record of a fit, of :func:`propreg.fit` or of a run; of several models, of the best on validation.
 
     Args:
         result: The fit.
         name: The graph's name, if it is not its own.
         notes: What else to know.
+        training: Whether the trainings that are not finished go on.
     """
     graph, verdict = result.graph, judge(result)
     if graph is None:
         raise ValueError("the result has no graph: it was not made by fit.")
     facts = result.facts or replace(facts_of(graph, result.splits), homophily=None)
     why = reasons(result.facts, result, verdict) if result.facts else []
-    known = caveats(result, result.settings["max_epochs"], result.val.size)
+    known = caveats(result, result.settings["max_epochs"], result.val.size, training=training)
     scaled = [result.scaling.sentence] if result.scaling.sentence else []
     record = make_record(
         name or graph.name or "graph",
@@ -126,6 +160,7 @@ def record_of(result: FitResult, name: str = "", notes: Sequence[str] = ()) -> d
         notes=[verdict.sentence, *why, *known, *scaled, *notes],
         settings=dict(result.settings),
     )
+    record |= {"training": True} if training else {}
     return record if result.leaderboard is None else with_leaderboard(record, result.leaderboard)
 
 
@@ -151,6 +186,7 @@ def _fit(
     *,
     progress: Literal["lines"] | bool | None,
     resume: Path | None,
+    watch: WatchResult | None = None,
 ) -> FitResult:
     return fit(
         graph,
@@ -171,6 +207,7 @@ def _fit(
         device=plan.device,
         progress=progress,
         resume=resume,
+        watch=watch,
     )
 
 

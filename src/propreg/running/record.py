@@ -8,7 +8,8 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 ``dataset``    the dataset's or graph's name
 ``graph``      ``nodes``, ``edges`` (linked pairs), ``features``, ``classes``, ``homophily`` (or null), ``isolated``
 ``model``      and ``method``, ``preset``, ``mus`` (0 first), ``splits`` (names), ``seeds`` (how many), ``mu`` (chosen)
-``finished``   false where the run was interrupted; ``device``; ``seconds``; ``settings`` of the training
+``finished``   false where the run was interrupted, or ``training``, which is true on a page of ``--live`` and absent
+               from files; ``device``; ``seconds``; ``settings`` of the training
 ``classes``    the classes' names
 ``models``     of several models, the best on validation first: ``title``, ``validation``, ``test`` (a
                :class:`propreg.statistics.Summary`), ``gain`` over its own plain model (a
