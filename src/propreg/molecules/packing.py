@@ -1,6 +1,7 @@
 """Graphs packed on a device once, and the mini-batches that are cut from them without Python per graph."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -106,29 +107,39 @@ class Links:
     back: "Links | None" = None
 
     @staticmethod
-    def of(
-        source: Tensor, target: Tensor, code: Tensor, real: Tensor, factors: tuple[Tensor, Tensor], codes: int,
-        directed: bool = False,
-    ) -> "Links":  # fmt: skip
-        """Sort links; a link's weight is the product of its source's and its target's factor, [S, N] each."""
-        turned = Links.of(target, source, code, real, factors[::-1], codes) if directed else None
-        nodes = factors[0].shape[1]
+    def of(ends: "Ends", nodes: int, codes: int, dtype: torch.dtype, directed: bool) -> "Links":
+        """Sort links between so many nodes; their weight is 1."""
+        source, target, code, real = ends
+        turned = Links.of((target, source, code, real), nodes, codes, dtype, False) if directed else None
         order = torch.where(real, target, nodes).sort(dim=1, stable=True).indices
-        source, target, code, real = (t.gather(1, order) for t in (source, target, code, real))
-        there = real.to(factors[0].dtype)
-        weight, back = (a.gather(1, source) * b.gather(1, target) * there for a, b in (factors, factors[::-1]))
+        source, target, code, real = (t.gather(1, order) for t in ends)
         sorted_code = torch.where(real, code, codes).sort(dim=1, stable=True)
+        there = real.to(dtype)
         return Links(
             source=source,
             target=target,
             code=code,
-            weight=weight,
-            weight_back=back,
+            weight=there,
+            weight_back=there,
             first=_pointers(torch.where(real, target, nodes), nodes),
             by_code=sorted_code.indices.int(),
             code_first=_pointers(sorted_code.values, codes),
-            back=None if turned is None else replace(turned, weight_back=turned.weight),
+            back=turned,
         )
+
+    def weighted(self, factors: tuple[Tensor, Tensor]) -> "Links":
+        """With weights: the product of a link's source's and its target's factor, [S, N] each."""
+        weight, back = (
+            a.gather(1, self.source) * b.gather(1, self.target) * self.weight for a, b in (factors, factors[::-1])
+        )
+        turned = self.back.weighted(factors[::-1]) if self.back else None
+        return replace(
+            self, weight=weight, weight_back=back, back=turned and replace(turned, weight_back=turned.weight)
+        )
+
+
+Ends = tuple[Tensor, Tensor, Tensor, Tensor]
+"""Source, target and code of each link, int64 [S, L], and whether it is one or padding."""
 
 
 def _pointers(ordered: Tensor, count: int) -> Tensor:
@@ -142,32 +153,59 @@ class Batch:
 
     Attributes:
         atoms: Rows in the table of atom embeddings, int64 [S, N, 9]; or features, [S, N, F].
-        bonds: Both directions of each bond, weight 1.
-        averaged: The same with weight 1/degree of the target: a mean over neighbors.
-        looped: With a link from each atom to itself, its code the last, weights 1/√(d_i d_j), d = degree + 1.
+        ends: Both directions of each bond, as they are listed.
+        codes: How many codes bonds have.
+        directed: As in :class:`Packed`.
         count: Real atoms of each seed, int32 [S].
         molecules: Real molecules of each seed, int32 [S].
         membership: 1 where an atom belongs to a molecule, [S, B, N].
         sizes: Atoms of each molecule, at least 1, [S, B].
         real: 1 for an atom, 0 for padding, [S, N].
-        degree: Bonds of each atom, [S, N].
         y, labeled: As in :class:`Packed`, [S, B, tasks].
         attributes: Features of edges by code, [S, codes, K], where each edge has a code of its own; else None.
     """
 
     atoms: Tensor
-    bonds: Links
-    averaged: Links
-    looped: Links
+    ends: Ends
+    codes: int
+    directed: bool
     count: Tensor
     molecules: Tensor
     membership: Tensor
     sizes: Tensor
     real: Tensor
-    degree: Tensor
     y: Tensor
     labeled: Tensor
     attributes: Tensor | None = None
+
+    # Sorting takes more kernels than a layer of the network, so links are made when a network or P-reg reads them.
+
+    @cached_property
+    def degree(self) -> Tensor:
+        """Bonds of each atom, [S, N]."""
+        _, target, _, real = self.ends
+        return torch.zeros_like(self.real).scatter_add(1, target, real.to(self.real.dtype))
+
+    @cached_property
+    def bonds(self) -> Links:
+        """Both directions of each bond, weight 1."""
+        return Links.of(self.ends, self.real.shape[1], self.codes, self.real.dtype, self.directed)
+
+    @cached_property
+    def averaged(self) -> Links:
+        """The same with weight 1/degree of the target: a mean over neighbors."""
+        return self.bonds.weighted((torch.ones_like(self.degree), 1 / self.degree.clamp(min=1)))
+
+    @cached_property
+    def looped(self) -> Links:
+        """With a link from each atom to itself, its code the last, weights 1/√(d_i d_j), d = degree + 1."""
+        seeds, atoms = self.real.shape
+        loops = torch.arange(atoms, device=self.real.device).expand(seeds, atoms)
+        added = loops, loops, torch.full_like(loops, self.codes), self.real > 0
+        source, target, code, real = (torch.cat(pair, dim=1) for pair in zip(self.ends, added, strict=True))
+        root = (self.degree + 1).rsqrt()
+        links = Links.of((source, target, code, real), atoms, self.codes + 1, self.real.dtype, self.directed)
+        return links.weighted((root, root))
 
 
 def assemble(packed: Packed, molecules: Tensor, atoms: int, bonds: int) -> Batch:
@@ -193,25 +231,17 @@ def assemble(packed: Packed, molecules: Tensor, atoms: int, bonds: int) -> Batch
         attributes, codes = packed.attributes[bond_at], bonds
         code = torch.arange(bonds, device=target.device).expand(len(chosen), bonds)
     dtype = packed.y.dtype
-    nothing = torch.zeros(len(chosen), atoms, dtype=dtype, device=target.device)
-    degree = nothing.scatter_add(1, target, real_bond.to(dtype))
-    ones, inverse, root = torch.ones_like(degree), 1 / degree.clamp(min=1), (degree + 1).rsqrt()
-    loops = torch.arange(atoms, device=target.device).expand(len(chosen), atoms)
-    looped = [torch.cat(pair, dim=1) for pair in (
-        (source, loops), (target, loops), (code, torch.full_like(loops, codes)), (real_bond, real)
-    )]  # fmt: skip
     graphs = torch.arange(chosen.shape[1], device=target.device).view(1, -1, 1)
     return Batch(
         atoms=packed.atoms[atom_at],
-        bonds=Links.of(source, target, code, real_bond, (ones, ones), codes, packed.directed),
-        averaged=Links.of(source, target, code, real_bond, (ones, inverse), codes, packed.directed),
-        looped=Links.of(*looped, (root, root), codes + 1, packed.directed),  # type: ignore[call-arg, arg-type]
+        ends=(source, target, code, real_bond),
+        codes=codes,
+        directed=packed.directed,
         count=counts.sum(1).int(),
         molecules=is_molecule.sum(1).int(),
         membership=((atom_graph.unsqueeze(1) == graphs) & real.unsqueeze(1)).to(dtype),
         sizes=counts.clamp(min=1).to(dtype),
         real=real.to(dtype),
-        degree=degree,
         y=packed.y[chosen],
         labeled=packed.labeled[chosen] * is_molecule.unsqueeze(-1),
         attributes=attributes,
