@@ -1,6 +1,7 @@
 """The kernels of the molecule networks against plain torch, forward and backward, in float64."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
@@ -53,22 +54,24 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(len(shape))).to(DEVICE)
 
 
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("drop", [False, True])
-def test_batch_norm(batch: Batch, relu: bool, drop: bool) -> None:
+@pytest.mark.parametrize(("relu", "drop", "passes"), [*product((False, True), (False, True), (1,)), (True, True, 3)])
+def test_batch_norm(batch: Batch, relu: bool, drop: bool, passes: int) -> None:
     replicas, nodes = SEEDS * MEMBERS, batch.real.shape[1]
-    keys = torch.tensor([[12345, 678], [90123, 45]], dtype=torch.int32, device=DEVICE)
-    masks = Masks(keys, torch.full((SEEDS,), 0.4, dtype=torch.float64, device=DEVICE)) if drop else None
+    keys = torch.arange(4 * SEEDS * passes, dtype=torch.int32, device=DEVICE).view(-1, 4)[:, ::2].contiguous() * 12345
+    rates = torch.full((SEEDS * passes,), 0.4, dtype=torch.float64, device=DEVICE)
+    masks = Masks(keys + 678, rates) if drop else None
     running = []
 
     def normalized(h: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
         running.append((torch.zeros_like(scale.detach()), torch.ones_like(scale.detach())))
         return ops.normalize(h, scale, shift, running[-1], batch.count, training=True, relu=relu, masks=masks)
 
-    inputs = drawn(SEEDS, MEMBERS, nodes, WIDTH) + 3, drawn(replicas, WIDTH), drawn(replicas, WIDTH)
+    inputs = drawn(SEEDS, MEMBERS * passes, nodes, WIDTH) + 3, drawn(replicas, WIDTH), drawn(replicas, WIDTH)
     same(normalized, *inputs, real=batch.real)
     for plain, kernel in zip(*running, strict=True):
         torch.testing.assert_close(kernel, plain)
+    if passes > 1:
+        return
     fixed = running[0]
     with torch.no_grad():
         kernel = ops.normalize(*inputs, fixed, batch.count, training=False, relu=relu, masks=None)
@@ -77,8 +80,9 @@ def test_batch_norm(batch: Batch, relu: bool, drop: bool) -> None:
     torch.testing.assert_close(kernel, plain)
 
 
-def test_messages_with_bonds_and_own_rows(batch: Batch) -> None:
-    h = drawn(SEEDS, MEMBERS, batch.real.shape[1], WIDTH)
+@pytest.mark.parametrize("passes", [1, 3])
+def test_messages_with_bonds_and_own_rows(batch: Batch, passes: int) -> None:
+    h = drawn(SEEDS, MEMBERS * passes, batch.real.shape[1], WIDTH)
     table, own = drawn(SEEDS * MEMBERS, BOND_CODES, WIDTH), drawn(SEEDS * MEMBERS)
     same(lambda h, table, own: ops.messages(h, table, batch.bonds, own), h, table, own)
 

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from molecules.made_up import graphs, molecules
 from propreg.engine.models.molecules import MoleculeModel
-from propreg.molecules.regularizers import Form
+from propreg.engine.ops.dropout import Masks
+from propreg.molecules.packing import assemble
+from propreg.molecules.regularizers import Form, preg_term
 from propreg.molecules.tasks import MoleculeTask
 from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, Training, train_molecules
 
@@ -48,6 +50,38 @@ def test_a_run_is_the_same_alone_and_in_a_batch(form: Form, model: MoleculeModel
         assert apart(together[place], alone) < 1e-8
         assert apart(uneven[3 - place], alone) < 1e-8
         np.testing.assert_allclose(together[place].val, alone.val, atol=1e-8)
+
+
+@pytest.mark.parametrize("model", [small("gin", True, 3, 8), small("gcn", False, 3, 8)], ids=str)
+def test_passes_together_are_passes_one_after_the_other(model: MoleculeModel) -> None:
+    runs = [MoleculeRun(seed, strength) for seed, strength in product((0, 1), (0.3, 0.7))]
+    training = Training(task(), model, "reference", runs, FIFTY_STEPS)
+    network, p = training.network, training.parameters
+    (chosen, size), *_ = training.steps.orders(1)
+    batch, buffers = assemble(training.task.packed, chosen, *size), {n: t.clone() for n, t in training.buffers.items()}
+    together = training.loss(batch)
+
+    def one_pass(number: int) -> Tensor:
+        def draw(place: str) -> Masks:
+            site = 2 * int(place[-1]) + place.startswith("virtual")
+            return Masks(training.keys(3 * site + number), torch.full((2,), 0.5, dtype=torch.float64))
+
+        return network.atoms(p, buffers, batch, draw, training=True)
+
+    passes = [one_pass(number) for number in range(3)]
+    assert not torch.allclose(passes[1], passes[2], atol=1e-3)
+    term = preg_term("reference", passes, p, batch)
+    assert term is not None
+    loss = (
+        training.task.loss(network.predict(p, passes[0], batch), batch).flatten() + training.strength * term.flatten()
+    )
+    torch.testing.assert_close(together, loss, rtol=0, atol=1e-10)
+    weights = torch.linspace(1, 2, len(runs), dtype=torch.float64)
+    gradients = [torch.autograd.grad((each * weights).sum(), list(p.values())) for each in (together, loss)]
+    for ours, expected in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-10)
+    for name, expected in buffers.items():
+        torch.testing.assert_close(training.buffers[name], expected, rtol=0, atol=1e-10)
 
 
 def test_strength_0_in_the_paper_form_is_the_plain_run() -> None:

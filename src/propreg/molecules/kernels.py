@@ -1,4 +1,7 @@
-"""The kernels of :mod:`propreg.molecules.ops`. Sums run in a fixed order, without atomics: a run repeats its bits."""
+"""The kernels of :mod:`propreg.molecules.ops`. Sums run in a fixed order, without atomics: a run repeats its bits.
+
+To a kernel the passes of a replica are replicas that share its parameters; ``members`` counts them all.
+"""
 
 # mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
 # ruff: noqa: N803
@@ -20,16 +23,22 @@ def normalize(
     h: Tensor, scale: Tensor, shift: Tensor, mean: Tensor, variance: Tensor, count: Tensor,
     training: bool, relu: bool, masks: Masks | None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The output, and the mean and 1/σ that it was made with, [R, W]."""
+    """The output, and the mean and 1/σ that each replica's passes were made with, [R·P, W]."""
     from propreg.molecules.ops import EPSILON, MOMENTUM
 
     seeds, members, nodes, width = h.shape
-    out, used, rstd = torch.empty_like(h), torch.empty_like(scale), torch.empty_like(scale)
+    passes = seeds * members // len(scale)
+    out, (used, rstd, unbiased) = torch.empty_like(h), h.new_empty(3, seeds * members, width).unbind()
     _normalize[tiles(width, COLUMNS), seeds * members](
-        h, out, scale, shift, mean, variance, used, rstd, count, *_mask(masks, scale, count), nodes, members,
-        WIDTH=width, TRAINING=training, RELU=relu, DROP=masks is not None, MOMENTUM=MOMENTUM, EPSILON=EPSILON,
+        h, out, scale, shift, mean, variance, used, rstd, unbiased, count, *_mask(masks, scale, count), nodes, members,
+        WIDTH=width, PASSES=passes, TRAINING=training, RELU=relu, DROP=masks is not None, EPSILON=EPSILON,
         ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4, **LAUNCH,
     )  # fmt: skip
+    if training:
+        _follow[tiles(width, COLUMNS), len(scale)](
+            mean, variance, used, unbiased,
+            WIDTH=width, PASSES=passes, MOMENTUM=MOMENTUM, COLUMNS=COLUMNS, num_warps=1, **LAUNCH,
+        )  # fmt: skip
     return out, used, rstd
 
 
@@ -39,12 +48,20 @@ def normalize_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Gradients to h, scale and shift, of a training pass."""
     seeds, members, nodes, width = h.shape
-    to_h, to_scale, to_shift = torch.empty_like(h), torch.empty_like(scale), torch.empty_like(scale)
+    passes = seeds * members // len(scale)
+    to_h, both = torch.empty_like(h), h.new_empty(2, seeds * members, width)
     _normalize_backward[tiles(width, COLUMNS), seeds * members](
-        grad, h, to_h, scale, shift, to_scale, to_shift, mean, rstd, count, *_mask(masks, scale, count), nodes, members,
-        WIDTH=width, RELU=relu, DROP=masks is not None, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4, **LAUNCH,
+        grad, h, to_h, scale, shift, *both.unbind(), mean, rstd, count, *_mask(masks, scale, count), nodes, members,
+        WIDTH=width, PASSES=passes, RELU=relu, DROP=masks is not None,
+        ROWS=ROWS, COLUMNS=COLUMNS, num_warps=4, **LAUNCH,
     )  # fmt: skip
+    to_scale, to_shift = _over_passes(both.flatten(0, 1), passes).view(2, -1, width).unbind()
     return to_h, to_scale, to_shift
+
+
+def _over_passes(parts: Tensor, passes: int) -> Tensor:
+    """The gradient to a parameter from its parts, [R·P, …] → [R, …]."""
+    return parts if passes == 1 else parts.unflatten(0, (-1, passes)).sum(1)
 
 
 def _mask(masks: Masks | None, scale: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -53,16 +70,16 @@ def _mask(masks: Masks | None, scale: Tensor, count: Tensor) -> tuple[Tensor, Te
 
 @jit
 def _normalize(
-    h, out, scale, shift, mean, variance, used, rstds, counts, keys, leasts, factors, nodes, members,
-    WIDTH: tl.constexpr, TRAINING: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
-    MOMENTUM: tl.constexpr, EPSILON: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    h, out, scale, shift, mean, variance, used, rstds, unbiased, counts, keys, leasts, factors, nodes, members,
+    WIDTH: tl.constexpr, PASSES: tl.constexpr, TRAINING: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
+    EPSILON: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1)
     seed = replica // members
     count = tl.load(counts + seed)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     there = column < WIDTH
-    vector = replica * WIDTH + column
+    vector, place = replica // PASSES * WIDTH + column, replica * WIDTH + column
     base = replica.to(tl.int64) * nodes * WIDTH
     rows = tl.arange(0, ROWS)
     if TRAINING:
@@ -80,21 +97,19 @@ def _normalize(
             apart = tl.where(inside, x - center[None, :], 0.0)
             spread += tl.sum(apart * apart, axis=0)
         wide = spread / count
-        known = tl.load(mean + vector, there, other=0.0)
-        tl.store(mean + vector, known + MOMENTUM * (center - known), there)
-        known = tl.load(variance + vector, there, other=0.0)
-        tl.store(variance + vector, known + MOMENTUM * (spread / (count - 1) - known), there)
+        tl.store(unbiased + place, spread / (count - 1), there)
     else:
         center = tl.load(mean + vector, there, other=0.0)
         wide = tl.load(variance + vector, there, other=0.0)
     rstd = 1.0 / tl.sqrt(wide + EPSILON)
-    tl.store(used + vector, center, there)
-    tl.store(rstds + vector, rstd, there)
+    tl.store(used + place, center, there)
+    tl.store(rstds + place, rstd, there)
     gamma = tl.load(scale + vector, there, other=0.0) * rstd
     beta = tl.load(shift + vector, there, other=0.0)
     if DROP:
-        k1, k2, least = mask_settings(keys, leasts, seed)
-        factor = tl.load(factors + seed).to(h.dtype.element_ty)
+        mask = seed * PASSES + replica % PASSES
+        k1, k2, least = mask_settings(keys, leasts, mask)
+        factor = tl.load(factors + mask).to(h.dtype.element_ty)
     for first in range(0, nodes, ROWS):
         row = first + rows
         element = row[:, None] * WIDTH + column[None, :]
@@ -109,26 +124,48 @@ def _normalize(
 
 
 @jit
+def _follow(
+    mean, variance, centers, unbiased,
+    WIDTH: tl.constexpr, PASSES: tl.constexpr, MOMENTUM: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """The running statistics after all passes of a replica, one after the other."""
+    replica = tl.program_id(1)
+    column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
+    there = column < WIDTH
+    vector = replica * WIDTH + column
+    center = tl.load(mean + vector, there, other=0.0)
+    wide = tl.load(variance + vector, there, other=0.0)
+    for i in range(PASSES):
+        place = (replica * PASSES + i) * WIDTH + column
+        center += MOMENTUM * (tl.load(centers + place, there, other=0.0) - center)
+        wide += MOMENTUM * (tl.load(unbiased + place, there, other=0.0) - wide)
+    tl.store(mean + vector, center, there)
+    tl.store(variance + vector, wide, there)
+
+
+@jit
 def _normalize_backward(
     grad, h, to_h, scale, shift, to_scale, to_shift, means, rstds, counts, keys, leasts, factors, nodes, members,
-    WIDTH: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr, PASSES: tl.constexpr, RELU: tl.constexpr, DROP: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     replica = tl.program_id(1)
     seed = replica // members
     count = tl.load(counts + seed)
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     there = column < WIDTH
-    vector = replica * WIDTH + column
+    vector, place = replica // PASSES * WIDTH + column, replica * WIDTH + column
     base = replica.to(tl.int64) * nodes * WIDTH
     rows = tl.arange(0, ROWS)
-    center = tl.load(means + vector, there, other=0.0)
-    rstd = tl.load(rstds + vector, there, other=0.0)
+    center = tl.load(means + place, there, other=0.0)
+    rstd = tl.load(rstds + place, there, other=0.0)
     gamma = tl.load(scale + vector, there, other=0.0)
     beta = tl.load(shift + vector, there, other=0.0)
     k1, k2, least, factor = 0, 0, 0, 1.0
     if DROP:
-        k1, k2, least = mask_settings(keys, leasts, seed)
-        factor = tl.load(factors + seed).to(h.dtype.element_ty)
+        mask = seed * PASSES + replica % PASSES
+        k1, k2, least = mask_settings(keys, leasts, mask)
+        factor = tl.load(factors + mask).to(h.dtype.element_ty)
     sums = tl.zeros([COLUMNS], h.dtype.element_ty)
     products = tl.zeros([COLUMNS], h.dtype.element_ty)
     for first in range(0, count, ROWS):
@@ -143,8 +180,8 @@ def _normalize_backward(
             g = tl.where(unit * gamma[None, :] + beta[None, :] > 0, g, 0.0)
         sums += tl.sum(g, axis=0)
         products += tl.sum(g * unit, axis=0)
-    tl.store(to_shift + vector, sums, there)
-    tl.store(to_scale + vector, products, there)
+    tl.store(to_shift + place, sums, there)
+    tl.store(to_scale + place, products, there)
     sums, products = sums / count, products / count
     for first in range(0, nodes, ROWS):
         row = first + rows
@@ -169,8 +206,8 @@ def messages(h: Tensor, table: Tensor | None, own: Tensor | None, links: Links) 
         h, h, h if table is None else table, h if own is None else own, out, out,
         links.first, links.source, links.code, links.weight, nodes, members, links.source.shape[1],
         0 if table is None else table.shape[1],
-        WIDTH=width, TABLE=table is not None, OWN=own is not None, BACKWARD=False, ROWS=LINK_ROWS,
-        COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
+        WIDTH=width, PASSES=_passes(seeds * members, table, own), TABLE=table is not None, OWN=own is not None,
+        BACKWARD=False, ROWS=LINK_ROWS, COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
     )  # fmt: skip
     return out
 
@@ -181,21 +218,27 @@ def messages_backward(
     """Gradients to h and to the factors of own rows: each link's reverse has the same code."""
     seeds, members, nodes, width = h.shape
     blocks, strips, replicas = tiles(nodes, LINK_ROWS), tiles(width, LINK_COLUMNS), seeds * members
-    out, parts = torch.empty_like(h), h.new_empty(replicas, blocks * strips)
+    out, parts, passes = torch.empty_like(h), h.new_empty(replicas, blocks * strips), _passes(replicas, table, own)
     _messages[blocks, strips, replicas](
         grad, h, h if table is None else table, h if own is None else own, out, parts,
         links.first, links.source, links.code, links.weight_back, nodes, members, links.source.shape[1],
         0 if table is None else table.shape[1],
-        WIDTH=width, TABLE=table is not None, OWN=own is not None, BACKWARD=True, ROWS=LINK_ROWS,
-        COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
+        WIDTH=width, PASSES=passes, TABLE=table is not None, OWN=own is not None,
+        BACKWARD=True, ROWS=LINK_ROWS, COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
     )  # fmt: skip
-    return out, None if own is None else parts.sum(1)
+    return out, None if own is None else parts.view(len(own), -1).sum(1)
+
+
+def _passes(rows: int, table: Tensor | None, own: Tensor | None) -> int:
+    """How many passes share a row of the table and of the factors."""
+    shared = own if table is None else table
+    return 1 if shared is None else rows // len(shared)
 
 
 @jit
 def _messages(
     given, h, table, own, out, parts, firsts, sources, codes, weights, nodes, members, links, num_codes,
-    WIDTH: tl.constexpr, TABLE: tl.constexpr, OWN: tl.constexpr, BACKWARD: tl.constexpr,
+    WIDTH: tl.constexpr, PASSES: tl.constexpr, TABLE: tl.constexpr, OWN: tl.constexpr, BACKWARD: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Adds up, over a row's links, what is given in the other row: h forward, the gradient backward."""
@@ -221,7 +264,7 @@ def _messages(
         value = tl.load(given + base + source[:, None] * WIDTH + column[None, :], mask, other=0.0)
         if TABLE:
             code = tl.load(codes + at, linked, other=0)
-            place = (replica * num_codes + code).to(tl.int64)[:, None] * WIDTH + column[None, :]
+            place = (replica // PASSES * num_codes + code).to(tl.int64)[:, None] * WIDTH + column[None, :]
             bond = tl.load(table + place, mask, other=0.0)
             if BACKWARD:  # noqa: SIM108  (a choice of the compiler's)
                 value = tl.where(mine + bond > 0, value, 0.0)
@@ -229,7 +272,7 @@ def _messages(
                 value = tl.maximum(value + bond, 0.0)
         total += weight[:, None] * value
     if OWN:
-        factor = tl.load(own + replica)
+        factor = tl.load(own + replica // PASSES)
         this = tl.load(given + base + element, inside, other=0.0)
         total += factor * this
         if BACKWARD:
@@ -242,20 +285,20 @@ def _messages(
 def table_gradient(grad: Tensor, h: Tensor, table: Tensor, links: Links) -> Tensor:
     """The gradient to the links' embeddings: a sum over the links of each code."""
     seeds, members, nodes, width = h.shape
-    out = torch.empty_like(table)
-    codes = table.shape[1]
+    passes, codes = seeds * members // len(table), table.shape[1]
+    out = table.new_empty(seeds * members, codes, width)
     _table_gradient[codes, tiles(width, LINK_COLUMNS), seeds * members](
         grad, h, table, out, links.code_first, links.by_code, links.source, links.target, links.weight,
         nodes, members, links.source.shape[1], codes,
-        WIDTH=width, ROWS=LINK_ROWS, COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
+        WIDTH=width, PASSES=passes, ROWS=LINK_ROWS, COLUMNS=LINK_COLUMNS, num_warps=4, **LAUNCH,
     )  # fmt: skip
-    return out
+    return _over_passes(out, passes)
 
 
 @jit
 def _table_gradient(
     grad, h, table, out, firsts, by_code, sources, targets, weights, nodes, members, links, num_codes,
-    WIDTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    WIDTH: tl.constexpr, PASSES: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     code, replica = tl.program_id(0), tl.program_id(2)
     seed = replica // members
@@ -263,7 +306,8 @@ def _table_gradient(
     there = column < WIDTH
     base = replica.to(tl.int64) * nodes * WIDTH
     place = (replica * num_codes + code).to(tl.int64) * WIDTH + column
-    bond = tl.load(table + place, there, other=0.0)
+    shared = (replica // PASSES * num_codes + code).to(tl.int64) * WIDTH + column
+    bond = tl.load(table + shared, there, other=0.0)
     first = tl.load(firsts + seed * (num_codes + 1) + code)
     last = tl.load(firsts + seed * (num_codes + 1) + code + 1)
     total = tl.zeros([COLUMNS], grad.dtype.element_ty)

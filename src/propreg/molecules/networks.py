@@ -128,15 +128,20 @@ class MoleculeNetwork:
     def __init__(self, model: MoleculeModel) -> None:
         self.model = model
 
-    def atoms(self, p: Parameters, buffers: Parameters, batch: Batch, draw: Draw, training: bool) -> Tensor:
+    def atoms(
+        self, p: Parameters, buffers: Parameters, batch: Batch, draw: Draw, training: bool, passes: int = 1
+    ) -> Tensor:
         """The last layer's node embeddings, [S, M, N, W]: what P-reg regularizes.
 
-        In training, each call updates the running statistics once.
+        In training, each of the passes, [S, M·P, N, W], has masks of its own and updates the running statistics once.
+        They go through a layer together: a small batch takes as long as the number of its kernels.
         """
-        m, replicas, seeds = self.model, len(p["atoms"]), len(batch.count)
-        h = embed_nodes(p, batch).view(seeds, replicas // seeds, batch.atoms.shape[1], -1)
-        member = _each(batch.membership, replicas) if m.virtual_node else None
-        virtual = p["virtual"].unsqueeze(1).expand(-1, batch.membership.shape[1], -1) if m.virtual_node else None
+        m, replicas, seeds = self.model, passes * len(p["atoms"]), len(batch.count)
+        h = ops.each(embed_nodes(p, batch), replicas).view(seeds, replicas // seeds, batch.atoms.shape[1], -1)
+        member = ops.each(batch.membership, replicas) if m.virtual_node else None
+        virtual = None
+        if m.virtual_node:
+            virtual = ops.each(p["virtual"], replicas).unsqueeze(1).expand(-1, batch.membership.shape[1], -1)
         for i in range(m.layers):
             last = i == m.layers - 1
             if member is not None and virtual is not None:
@@ -152,7 +157,7 @@ class MoleculeNetwork:
 
     def predict(self, p: Parameters, h: Tensor, batch: Batch) -> Tensor:
         """One output per molecule and task from node embeddings, [S, M, B, tasks]: the mean over atoms, then a head."""
-        sums = torch.bmm(_each(batch.membership, len(p["head.bias"])), h.flatten(0, 1)).view(
+        sums = torch.bmm(ops.each(batch.membership, len(p["head.bias"])), h.flatten(0, 1)).view(
             *h.shape[:2], -1, h.shape[3]
         )
         return ops.linear(sums / batch.sizes[:, None, :, None], p["head.weight"], p["head.bias"])
@@ -195,17 +200,17 @@ def embed_nodes(p: Parameters, batch: Batch) -> Tensor:
     """
     table = p["atoms"]
     if batch.attributes is not None:
-        return torch.baddbmm(p["atoms.bias"].unsqueeze(1), _each(batch.atoms, len(table)), table)
+        return torch.baddbmm(p["atoms.bias"].unsqueeze(1), ops.each(batch.atoms, len(table)), table)
     seeds, nodes, _ = batch.atoms.shape
     hot = torch.zeros(seeds, nodes, ATOM_ROWS, dtype=table.dtype, device=table.device)
-    return torch.bmm(_each(hot.scatter_(2, batch.atoms, 1.0), len(table)), table)
+    return torch.bmm(ops.each(hot.scatter_(2, batch.atoms, 1.0), len(table)), table)
 
 
 def edge_table(p: Parameters, name: str, batch: Batch) -> Tensor:
     """The embedding of each code of a mini-batch's links, [R, codes, W], by one of the edge encoders."""
     if batch.attributes is None:
         return bond_table(p[name])
-    return torch.baddbmm(p[f"{name}.bias"].unsqueeze(1), _each(batch.attributes, len(p[name])), p[name])
+    return torch.baddbmm(p[f"{name}.bias"].unsqueeze(1), ops.each(batch.attributes, len(p[name])), p[name])
 
 
 def bond_table(tables: Tensor) -> Tensor:
@@ -214,11 +219,3 @@ def bond_table(tables: Tensor) -> Tensor:
     a, b, c = torch.split(tables, list(BOND_DIMS), dim=1)
     summed: Tensor = a[:, :, None, None] + b[:, None, :, None] + c[:, None, None, :]
     return summed.view(replicas, BOND_CODES, width)
-
-
-def _each(shared: Tensor, replicas: int) -> Tensor:
-    """What the replicas of a seed share, once per replica: [S, …] → [R, …]."""
-    members = replicas // len(shared)
-    if len(shared) == 1:
-        return shared.expand(replicas, *shared.shape[1:])
-    return shared.repeat_interleave(members, 0, output_size=replicas) if members > 1 else shared

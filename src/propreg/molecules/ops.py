@@ -1,6 +1,9 @@
 """The operations of the molecule networks, each with a kernel for GPUs where one saves memory traffic.
 
 Tensors of atoms are [S, M, N, W]: seeds, replicas of a seed, atoms, channels. Real atoms come first, padding last.
+
+Several training passes may go through an operation at once: the P passes of a replica then stand side by side in the
+place of one, [S, M·P, N, W], and share its parameters [R, …]. Their masks are drawn for [S·P].
 """
 
 from typing import Any
@@ -15,9 +18,14 @@ from propreg.molecules.packing import Links
 MOMENTUM, EPSILON = 0.1, 1e-5  # torch's BatchNorm1d
 
 
+def each(shared: Tensor, replicas: int) -> Tensor:
+    """What neighboring replicas, or passes, share, once for each of them: [S, …] → [R, …]."""
+    return shared.unsqueeze(1).expand(-1, replicas // len(shared), *shared.shape[1:]).flatten(0, 1)
+
+
 def linear(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """[S, M, N, W] times each replica's weight [R, W, V], plus its bias."""
-    flat = torch.baddbmm(bias.unsqueeze(1), h.reshape(-1, *h.shape[2:]), weight)
+    flat = torch.baddbmm(bias.unsqueeze(1), h.reshape(len(weight), -1, h.shape[3]), weight)
     return flat.view(*h.shape[:3], -1)
 
 
@@ -30,16 +38,18 @@ def normalize(
     Args:
         h: [S, M, N, W].
         scale, shift: [R, W].
-        running: Mean and variance [R, W]: used in evaluation, updated in place in training.
+        running: Mean and variance [R, W]: used in evaluation, updated in place in training, pass by pass.
         count: How many rows of each seed are real, int32 [S].
         training: Whether the rows' own statistics are used.
         relu: Whether a ReLU follows.
-        masks: Dropout masks of the seeds, None for no dropout.
+        masks: Dropout masks of the seeds and their passes, None for no dropout.
     """
     if kernels.usable(h, scale, shift):
         out: Tensor = _Normalize.apply(h, scale, shift, *running, count, training, relu, masks)  # type: ignore[no-untyped-call]
         return out
-    scale, shift, mean, variance = (t.view(*h.shape[:2], 1, -1) for t in (scale, shift, *running))
+    replicas = h.shape[0] * h.shape[1]
+    passes = replicas // len(scale)
+    scale, shift, mean, variance = (each(t, replicas).view(*h.shape[:2], 1, -1) for t in (scale, shift, *running))
     if training:
         rows = torch.arange(h.shape[2], device=h.device) < count.unsqueeze(1)
         number = count.to(h.dtype).view(-1, 1, 1, 1)
@@ -48,8 +58,10 @@ def normalize(
         centered = h - own_mean
         own_variance = weight @ centered.square()
         with torch.no_grad():
-            mean.lerp_(own_mean, MOMENTUM)
-            variance.lerp_(own_variance * (number / (number - 1)), MOMENTUM)
+            unbiased = own_variance * (number / (number - 1))
+            for i in range(passes):
+                for kept, found in zip(running, (own_mean, unbiased), strict=True):
+                    kept.lerp_(found.view(-1, passes, h.shape[3])[:, i], MOMENTUM)
         variance = own_variance
     else:
         centered = h - mean
@@ -57,7 +69,8 @@ def normalize(
     out = out.relu() if relu else out
     if masks is not None:
         factors = masks.factors(h.shape[2] * h.shape[3], h.dtype)
-        out = out * factors.view(len(factors), 1, *h.shape[2:])
+        by_pass = out.view(len(h), -1, passes, *h.shape[2:])
+        out = (by_pass * factors.view(len(h), 1, *by_pass.shape[2:])).view(h.shape)
     return out
 
 
@@ -97,17 +110,18 @@ def messages(h: Tensor, table: Tensor | None, links: Links, own: Tensor | None =
         out: Tensor = _Messages.apply(h, table, own, links)  # type: ignore[no-untyped-call]
         return out
     seeds, members, nodes, width = h.shape
+    replicas = seeds * members
 
-    def flat(index: Tensor, rows: int) -> Tensor:
-        start = torch.arange(seeds * members, device=index.device).view(seeds, members, 1) * rows
-        return (index.unsqueeze(1) + start).flatten()
+    def flat(index: Tensor, rows: int, tables: int = replicas) -> Tensor:
+        start = each(torch.arange(tables, device=index.device) * rows, replicas)
+        return (index.unsqueeze(1) + start.view(seeds, members, 1)).flatten()
 
     sent = h.reshape(-1, width)[flat(links.source, nodes)]
     if table is not None:
-        sent = (sent + table.reshape(-1, width)[flat(links.code, table.shape[1])]).relu()
+        sent = (sent + table.reshape(-1, width)[flat(links.code, table.shape[1], len(table))]).relu()
     sent = sent * links.weight.unsqueeze(1).expand(-1, members, -1).reshape(-1, 1)
     out = torch.zeros_like(h).view(-1, width).index_add(0, flat(links.target, nodes), sent).view(h.shape)
-    return out if own is None else out + own.view(seeds, members, 1, 1) * h
+    return out if own is None else out + each(own, replicas).view(seeds, members, 1, 1) * h
 
 
 class _Messages(torch.autograd.Function):

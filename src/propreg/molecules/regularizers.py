@@ -1,5 +1,6 @@
 """P-reg on node embeddings, in the paper form and as the official code computes it."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from torch import Tensor
@@ -10,10 +11,10 @@ from propreg.molecules.packing import Batch
 
 Form = Literal["plain", "paper", "reference"]
 PASSES: dict[Form, int] = {"plain": 1, "paper": 1, "reference": 3}
-"""Training passes per step, each with dropout masks and an update of the running statistics of its own."""
+"""Training passes per step, all at once, each with dropout masks and an update of the running statistics of its own."""
 
 
-def preg_term(form: Form, passes: list[Tensor], p: Parameters, batch: Batch) -> Tensor | None:
+def preg_term(form: Form, passes: Sequence[Tensor], p: Parameters, batch: Batch) -> Tensor | None:
     """What is multiplied by the strength, [S, M]; None for the plain model.
 
     ``"paper"``: :func:`propreg.preg` of the last node embeddings, a softmax over their channels, mean over the atoms of

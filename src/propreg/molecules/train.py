@@ -20,7 +20,6 @@ from propreg.engine.ops.adam import Adam
 from propreg.engine.ops.dropout import MaskKeys, Masks, Rates
 from propreg.engine.ops.random import generator
 from propreg.molecules.networks import (
-    Draw,
     Encoders,
     MoleculeNetwork,
     Parameters,
@@ -150,7 +149,8 @@ class Training:
         self.adam = Adam(self.parameters, lr, dict.fromkeys(self.parameters, torch.zeros_like(lr)))
         streams = [task.stream(seed, model, "dropout") for seed in self.seeds]
         self.keys = MaskKeys(np.array(streams, np.uint64), task.device)
-        self.rates = Rates(torch.full((len(self.seeds),), protocol.dropout, dtype=task.dtype, device=task.device))
+        masks = len(self.seeds) * PASSES[form]
+        self.rates = Rates(torch.full((masks,), protocol.dropout, dtype=task.dtype, device=task.device))
         self.steps = _Steps(task, model, self.seeds, protocol)
         self.scores: list[Tensor] = []  # [2, R] after each epoch
         self.best = {name: t.detach().clone() for name, t in self._weights().items()} if keep_best else {}
@@ -236,10 +236,9 @@ class Training:
 
     def loss(self, batch: Batch) -> Tensor:
         """The loss of each run, [R]."""
-        passes = [
-            self.network.atoms(self.parameters, self.buffers, batch, self._draw(number), training=True)
-            for number in range(PASSES[self.form])
-        ]
+        count = PASSES[self.form]
+        h = self.network.atoms(self.parameters, self.buffers, batch, self.draw, training=True, passes=count)
+        passes = h.reshape(len(h), -1, count, *h.shape[2:]).unbind(2)
         loss = self.task.loss(self.network.predict(self.parameters, passes[0], batch), batch)
         term = preg_term(self.form, passes, self.parameters, batch)
         if term is not None:
@@ -264,17 +263,14 @@ class Training:
             self._programs[size] = _Recorded(body)
         return self._programs[size]
 
-    def _draw(self, number: int) -> Draw:
-        """The masks of a training pass; a layer's, or a virtual node's after it."""
-
-        def draw(place: str) -> Masks | None:
-            if self.protocol.dropout == 0:
-                return None
-            kind, layer = ("virtual", 7) if place.startswith("virtual") else ("layer", 5)
-            site = 2 * int(place[layer:]) + (kind == "virtual")
-            return Masks(self.keys(site * len(PASSES) + number), self.rates)
-
-        return draw
+    def draw(self, place: str) -> Masks | None:
+        """The masks of all training passes; a layer's, or a virtual node's after it."""
+        if self.protocol.dropout == 0:
+            return None
+        kind, layer = ("virtual", 7) if place.startswith("virtual") else ("layer", 5)
+        site = 2 * int(place[layer:]) + (kind == "virtual")
+        keys = [self.keys(site * len(PASSES) + number) for number in range(PASSES[self.form])]
+        return Masks(torch.stack(keys, 1).flatten(0, 1) if len(keys) > 1 else keys[0], self.rates)
 
     def _initial(self, weights: dict[str, Weight], seeds: list[int]) -> Parameters:
         """Drawn in float64 from each seed's own stream, one stream per parameter."""
