@@ -64,7 +64,7 @@ def test_what_is_no_such_batch_is_refused_with_the_fix() -> None:
             PReg(),
             sampled,
             None,
-            r"start with -1, and set data.degree = propreg.Propagation\(data.edge_index, ",
+            r"num_neighbors with -1, and first set data.degree = propreg.Propagation\(data.edge_index, ",
         ),
         (PReg(add_self_loops=True), shallow, None, r"data.num_nodes, add_self_loops=True\)"),
         (

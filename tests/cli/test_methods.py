@@ -43,7 +43,7 @@ def test_for_scripts() -> None:
 def test_a_run_of_what_is_not_trained_compares_nothing() -> None:
     done = RUNNER.invoke(app, ["run", "--model", "label-propagation"])
     assert done.exit_code == 2
-    assert "name a model beside it, as in --model gcn,label-propagation" in " ".join(done.output.split())
+    assert "add a model, as in --model gcn,label-propagation" in " ".join(done.output.split())
 
 
 def test_beside_others_it_has_a_row(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_optimizers_by_name_are_torchs(name: Any, make: Any) -> None:
     ("given", "says"),
     [
         ({"optimizer": "adan"}, "optimizer must be one of 'adam', 'adamw', 'sgd'"),
-        ({"optimizer": torch.optim.SGD, "lr": 0.1}, "lr is that of the optimizer that you make"),
+        ({"optimizer": torch.optim.SGD, "lr": 0.1}, "lr is set by your own optimizer: leave lr out"),
         ({"optimizer": torch.optim.SGD, "model": "gcn"}, "optimizer as a function is for a module of your own"),
         ({"optimizer": "sgd", "model": "gmnn"}, "optimizer is for models trained in one phase, and gmnn has its own"),
         ({"optimizer": torch.optim.SGD, "resume": "x"}, "resume cannot know whether an optimizer"),

@@ -155,7 +155,7 @@ def test_a_section_has_an_address(watched: Watched) -> None:
     link = watched.page.get_by_role("link", name="Link to: Training curves")
     link.focus()
     watched.page.keyboard.press("Enter")
-    assert watched.page.url.endswith("#training")
+    expect(watched.page).to_have_url(re.compile("#training$"))
 
 
 @pytest.mark.slow
