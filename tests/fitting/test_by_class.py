@@ -30,7 +30,7 @@ def test_scikit_learn_agrees(result: Any, chosen: bool) -> None:
 
 
 def test_strengths_without_predictions_are_named(result: Any) -> None:
-    with pytest.raises(ValueError, match=r"there are no predictions of classes at mu = 0\.7: predictions are kept at 0"):
+    with pytest.raises(ValueError, match=r"no predictions of classes at mu = 0\.7: predictions are kept at 0"):
         result.confusion(0.7)
 
 

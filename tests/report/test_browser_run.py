@@ -1,6 +1,7 @@
 """A run's page in a browser, with calm names and with hostile ones."""
 
 import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
