@@ -32,7 +32,8 @@ DIFFERENCES = (
     "Difference to the plain model on the same splits and seeds; p from an exact sign-flip test over splits (over "
     "seeds where there is one split); won: the share of paired runs that are better. A difference is significant if "
     "its 95 % interval excludes 0 and p ≤ 1/16, the smallest p that five splits can give. Rows tuned on test are "
-    "optimistic; ignore their p-values."
+    "optimistic; ignore their p-values. A strength picked on validation nodes of the same splits makes "
+    "p a little too small."
 )
 NOTES = (
     "Mean ± population standard deviation of test accuracy in percent; 95 % interval of the mean by a bootstrap over "
