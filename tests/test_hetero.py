@@ -117,6 +117,17 @@ def test_it_shows_its_relations() -> None:
         (lambda: HeteroPReg({CITES: 1.0}, phi="kll"), ValueError, "Did you mean 'kl'"),  # type: ignore[arg-type]
         (lambda: HeteroPReg({CITES: 1.0})({"author": Z["author"]}, EDGES), ValueError, "z has no logits of 'paper'"),
         (lambda: HeteroPReg({CITES: 1.0})(Z, {BY: E_BY}), ValueError, "edge_index has no edges of type .*cites"),
+        (lambda: HeteroPReg({CITES: 1.0})(Z["paper"], EDGES), TypeError, "z must map node types to logits"),  # type: ignore[arg-type]
+        (
+            lambda: HeteroPReg({CITES: 1.0})(Z, EDGES, mask={"papr": torch.ones(5, dtype=torch.bool)}),
+            ValueError,
+            r"mask has no use for 'papr': known are \['paper'\]",
+        ),
+        (
+            lambda: HeteroPReg({CITES: 1.0})(Z, EDGES, {("paper", "cite", "paper"): torch.ones(3)}),
+            ValueError,
+            "edge_weight has no use for .*'cite'",
+        ),
         (lambda: HeteroPReg({BY: 1.0})({**Z, "author": Z["author"][:, :2]}, EDGES), ValueError, "source must have"),
         (lambda: HeteroPReg({BY: 1.0})({**Z, "author": Z["author"][:2]}, EDGES), ValueError, "node 2 but z has 2 rows"),
     ],

@@ -135,6 +135,15 @@ def test_a_learned_strength_stays_in_its_bounds_and_is_saved() -> None:
     assert "mu=0.001, learned" in repr(after)
     same = after.mu
     assert after.learn(0 * z.sum(), [weight], z, PAIR) == same  # no gradient, no step
+    for loss, parameters, words in (
+        (1.0, [weight], "validation_loss must be one number with a gradient"),
+        (z.detach().sum(), [weight], "validation_loss must be one number with a gradient"),
+        (z.flatten(), [weight], "validation_loss must be one number with a gradient"),
+        (z.sum(), [], "parameters is empty"),
+        (z.sum(), [torch.ones(2, requires_grad=True)], "neither loss depends on parameters"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            linear("learned")[0].learn(loss, parameters, z, PAIR)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"the strength is 0.5, not learned: make the term with mu='learned'"):
         linear(0.5)[0].learn(z.sum(), [weight], z, PAIR)
 
@@ -146,6 +155,7 @@ def test_a_learned_strength_stays_in_its_bounds_and_is_saved() -> None:
         (lambda: Term(PReg(), mu=float("nan")), ValueError, "mu must be a finite number"),
         (lambda: Term(PReg(), mu="0.5"), TypeError, "mu must be a number or 'learned', got '0.5'"),  # type: ignore[arg-type]
         (lambda: Term("preg"), TypeError, "regularizer must be callable"),  # type: ignore[arg-type]
+        (lambda: Term(PReg), TypeError, r"regularizer is the class PReg: pass an instance, PReg\(\)"),
         (lambda: Term(PReg(), schedule=0.5), TypeError, "schedule must be a function"),  # type: ignore[arg-type]
     ],
 )

@@ -26,7 +26,7 @@ from propreg.study.figures.parts import Panel
 from propreg.study.spec.experiment import load_experiment, study_names
 from propreg.study.spec.paper import paper_number
 from propreg.study.tables.ablation import changes
-from propreg.study.tables.rows import table_rows
+from propreg.study.tables.rows import OWN, table_rows
 
 MOST_EPOCHS = 10_000  # of the official protocol
 NUMBERS = ROOT / "docs" / "numbers.toml"
@@ -82,6 +82,7 @@ def facts(results: Results) -> dict[str, Any]:
         "val": place(lambda point: point.val),
         "gain": place(lambda point: point.gain),
         "mu": place(lambda point: point.mu),
+        "own_gain": lambda model, dataset: _own_gain(results, model, dataset),
         "runs": lambda: count_runs(map(load_experiment, study_names()), results)[0],
         "runs_wanted": lambda: count_runs(map(load_experiment, study_names()), results)[1],
         "planned": _planned,
@@ -143,6 +144,16 @@ def _at(found: Curve, at: str, results: Results) -> Point:
     if point is None:
         raise KeyError(f"μ = {at} is not recorded")
     return point
+
+
+def _own_gain(results: Results, model: str, dataset: str) -> float:
+    """What P-reg adds to a method of Table 2 by its own rule, as docs/study.md shows it."""
+    lines = [x for x in load_experiment("table2").lines if (x.model, x.dataset) == (model, dataset)]
+    rows = table_rows(load_experiment("table2"), results, lines, OWN)
+    (gain,) = [row.difference for row in rows if row.selection == "validation"]
+    if gain is None:
+        raise KeyError(f"table2/{model}/{dataset} is not recorded")
+    return gain
 
 
 def _planned(experiment: str) -> int:

@@ -12,6 +12,7 @@ from propreg.names import DATASETS, method_title, model_title
 from propreg.store.results import Results
 from propreg.study.spec.experiment import load_experiment
 from propreg.study.spec.paper import paper_number
+from propreg.study.spec.presets import published as recipe_of
 from propreg.study.tables import costs, search
 from propreg.study.tables.ablation import listings
 from propreg.study.tables.rows import OWN, Row, decimals, mean_std, table_rows
@@ -226,7 +227,11 @@ def ablation(results: Results, which: int) -> str:
 
 
 def comparators(results: Results) -> str:
-    """Each method of Table 2 without and with P-reg, by its own rule; a significant difference is bold, or slanted."""
+    """Each method of Table 2 without and with P-reg, by its own rule.
+
+    Bold is significantly better and slanted significantly worse, at p < 0.05. † are settings of ours, and ‡ is a
+    strength at the end of the grid.
+    """
     experiment = load_experiment(costs.NAME)
     rows = [row for row in table_rows(experiment, results, rule=OWN) if row.selection != "test"]
     datasets = dict.fromkeys(row.dataset for row in rows)
@@ -240,15 +245,22 @@ def comparators(results: Results) -> str:
     return table(["", *(DATASETS[name] for name in datasets), "the paper, plain"], body)
 
 
+def significant(row: Row) -> str:
+    """``"better"`` or ``"worse"`` where the interval of the difference excludes 0 and p < 0.05, else nothing."""
+    apart = row.against_plain
+    return apart.verdict if apart is not None and apart.p_value < 0.05 else ""
+
+
 def _step(plain: Row | None, ours: Row | None) -> str:
     """A plain mean, and that with P-reg."""
-    before = "–" if plain is None or plain.mean is None else decimals(plain.mean, 1)
+    chosen = plain or ours
+    own = "†" if chosen is not None and recipe_of(chosen.model, chosen.dataset)[2].ours else ""
+    before = f"–{own}" if plain is None or plain.mean is None else f"{decimals(plain.mean, 1)}{own}"
     if ours is None:
         return before
-    after = "–" if ours.mean is None else decimals(ours.mean, 1)
-    apart = "" if ours.against_plain is None else ours.against_plain.verdict
-    mark = {"better": "**", "worse": "*"}.get(apart, "")
-    return f"{before} → {mark}{after}{mark}"
+    mark = {"better": "**", "worse": "*"}.get(significant(ours), "")
+    after = "–" if ours.mean is None else f"{mark}{decimals(ours.mean, 1)}{mark}"
+    return f"{before} → {after}{'‡' if ours.at_end and ours.mean is not None else ''}"
 
 
 def training_costs(results: Results) -> str:

@@ -1,7 +1,7 @@
 """P-reg on heterogeneous graphs: a term for each edge type or metapath, with its own strength."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -79,6 +79,10 @@ class HeteroPReg(nn.Module):
             edge_weight: One weight per edge, by edge type; edge types that are left out have none.
             mask: The nodes that count, by node type; of a type that is left out, all nodes count.
         """
+        if not isinstance(z, Mapping):
+            raise TypeError(f"z must map node types to logits, got {type(z).__name__}.")
+        _refuse_unknown("edge_weight", edge_weight, edge_index)
+        _refuse_unknown("mask", mask, {path[-1][2] for path in self.strengths})
         terms = []
         for path, mu in self.strengths.items():
             source, target = (_logits(z, name, path) for name in (path[0][0], path[-1][2]))
@@ -128,6 +132,12 @@ class HeteroPReg(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_cached": {path: Kept() for path in self.strengths}}
+
+
+def _refuse_unknown(name: str, given: Mapping[Any, Tensor] | None, known: Iterable[Any]) -> None:
+    """A key that nothing reads is a slip of the pen: the loss would be another one."""
+    if unknown := [key for key in given or {} if key not in set(known)]:
+        raise ValueError(f"{name} has no use for {unknown[0]!r}: known are {sorted(known)}.")
 
 
 def _metapath(relation: object) -> Metapath:

@@ -58,6 +58,9 @@ class Term(nn.Module):
         schedule: Schedule = constant,
     ) -> None:
         super().__init__()
+        if isinstance(regularizer, type):
+            name = regularizer.__name__
+            raise TypeError(f"regularizer is the class {name}: pass an instance, {name}().")
         if not callable(regularizer):
             raise TypeError(f"regularizer must be callable, for example PReg(), got a {type(regularizer).__name__}.")
         if not callable(schedule):
@@ -132,12 +135,18 @@ class Term(nn.Module):
         if not self.learned:
             raise ValueError(f"the strength is {self.mu:g}, not learned: make the term with mu='learned'.")
         each = list(parameters)
+        if not each:
+            raise ValueError("parameters is empty: pass model.parameters().")
+        if not isinstance(validation_loss, Tensor) or validation_loss.dim() or not validation_loss.requires_grad:
+            raise ValueError("validation_loss must be one number with a gradient: compute it from z.")
         value = self.regularizer(z, *graph, **options)
         gradients = [
             torch.autograd.grad(loss, each, retain_graph=True, allow_unused=True, materialize_grads=True)
             for loss in (validation_loss, value)
         ]
         toward, pull = (torch.cat([part.flatten() for part in gradient]) for gradient in gradients)
+        if not toward.any() and not pull.any():
+            raise ValueError("neither loss depends on parameters: pass those of the model that z comes from.")
         length = toward.norm() * pull.norm()
         cosine = float(toward @ pull / length) if length > 0 else 0.0
         self.mu = min(max(self.mu * math.exp(rate * cosine), LEARNED[0]), LEARNED[1])

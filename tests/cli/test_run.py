@@ -225,6 +225,7 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
         (["--graph", "mine.npz", "--max-epochs", "9" * 20], 2, "max_epochs must be at most 2,147,483,647, got 999"),
         (["--graph", "mine.npz", "--patience", "9" * 20], 2, "patience must be at most 2,147,483,647, got 999"),
         (["--graph", "mine.npz", "--seeds", "9" * 20], 2, "'--seeds': Input should be less than or equal to 10000"),
+        (["--model", "gnc"], 2, "Did you mean 'gcn'?"),
         (["--device", "tpu"], 2, "--device must be auto, cpu, cuda or one GPU like cuda:0, got 'tpu'."),
         (["--train-per-class", "5"], 2, "--train-per-class is for your own graph: give one with --graph"),
         (["--dataset", "cora", "--val-per-class", "30"], 2, "--val-per-class is for your own graph"),

@@ -110,6 +110,10 @@ def test_one_sentence_and_status_1(
         (["table", "table1", "--only", "foo"], "A filter reads key=value"),
         (["table", "table1", "--only", "dataset=cora,citeseer"], "for each value, as in dataset=cora,dataset=citeseer"),
         (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
+        (
+            ["table", "table2", "--rule", "own", "--picked"],
+            "--rule is for the table: leave it out with",
+        ),
         (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
         (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),
         (["reproduce", "digits-smoke", "--seeds", "3-1"], "--seeds 3-1 is an empty range: write the smaller"),

@@ -70,7 +70,7 @@ def run(
             "For molecules: gin (the default) or gcn.",
             metavar=f"<{'|'.join(MODELS)}>",
             callback=lambda names: ",".join(
-                _known("model", name.strip(), [*MODELS, "gin"]) for name in names.split(",")
+                name if name == "gin" else _known("model", name.strip(), MODELS) for name in names.split(",")
             ),
             autocompletion=lambda: list(MODELS),
         ),

@@ -78,6 +78,8 @@ def table(
         _check_rule(rule)
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
+        if rule and (picked or runs is not None):
+            raise UsageError("--rule is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
         lines = select_lines(experiment, only or ())
         if runs is not None:

@@ -187,6 +187,7 @@ class RayExecutor:
                 yield found
             else:
                 _refuse_other_versions(found)
+                self._tries[""] = 0  # a worker has started: only deaths one after another end the sweep
 
     def _lost(self, hand: "_Hand", why: str) -> Iterator[Event]:
         """Send a batch again whose worker died, unless it may be the batch that kills them."""
