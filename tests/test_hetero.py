@@ -117,7 +117,7 @@ def test_it_shows_its_relations() -> None:
         (lambda: HeteroPReg({CITES: 1.0}, phi="kll"), ValueError, "Did you mean 'kl'"),  # type: ignore[arg-type]
         (lambda: HeteroPReg({CITES: 1.0})({"author": Z["author"]}, EDGES), ValueError, "z has no logits of 'paper'"),
         (lambda: HeteroPReg({CITES: 1.0})(Z, {BY: E_BY}), ValueError, "edge_index has no edges of type .*cites"),
-        (lambda: HeteroPReg({CITES: 1.0})(Z["paper"], EDGES), TypeError, "z must map node types to logits"),  # type: ignore[arg-type]
+        (lambda: HeteroPReg({CITES: 1.0})(Z["paper"], EDGES), TypeError, "z must map node types to logits"),
         (
             lambda: HeteroPReg({CITES: 1.0})(Z, EDGES, mask={"papr": torch.ones(5, dtype=torch.bool)}),
             ValueError,

@@ -155,7 +155,7 @@ def test_a_learned_strength_stays_in_its_bounds_and_is_saved() -> None:
         (lambda: Term(PReg(), mu=float("nan")), ValueError, "mu must be a finite number"),
         (lambda: Term(PReg(), mu="0.5"), TypeError, "mu must be a number or 'learned', got '0.5'"),  # type: ignore[arg-type]
         (lambda: Term("preg"), TypeError, "regularizer must be callable"),  # type: ignore[arg-type]
-        (lambda: Term(PReg), TypeError, r"regularizer is the class PReg: pass an instance, PReg\(\)"),
+        (lambda: Term(PReg), TypeError, r"regularizer is the class PReg: pass an instance, PReg\(\)"),  # type: ignore[arg-type]
         (lambda: Term(PReg(), schedule=0.5), TypeError, "schedule must be a function"),  # type: ignore[arg-type]
     ],
 )
