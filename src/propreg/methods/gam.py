@@ -28,6 +28,7 @@ from propreg.engine.models.architecture import (
     Source,
     check_two_layers,
     count_activations,
+    settings_of,
 )
 from propreg.engine.models.gcn_mlp import export_gcn
 from propreg.engine.models.network import Parameters, initial, no_dropout
@@ -206,7 +207,7 @@ def train(
     from propreg.engine.training.batches import CUDA_CHECK_EVERY
     from propreg.engine.training.train import train as train_round
 
-    mine, index = _settings(model), problem.graph.edge_index
+    mine, index = settings_of(model, GamModel), problem.graph.edge_index
     edges = index[:, index[0] != index[1]]
     splits = [problem.splits[replica.split] for replica in replicas]
     classes = [np.where(split.train, problem.graph.y, -1) for split in splits]
@@ -281,7 +282,7 @@ def probabilities(problem: Problem, model: GamModel, result: Result) -> NDArray[
 def confident(
     p: NDArray[np.float64], open_to: NDArray[np.bool_], model: GamModel, shares: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """The nodes that are labeled next: the most confident of those that are open to it, of each class its share."""
+    """The open nodes to label next: the most confident ones, in each class up to its share."""
     import numpy as np
 
     nodes = np.flatnonzero(open_to & (p.max(1) > model.confidence))
@@ -332,7 +333,7 @@ def build(problem: Problem, model: Model) -> Classifier:
 def check(model: Model) -> None:
     """Raise for a setting out of its range."""
     check_two_layers(model)
-    mine = _settings(model)
+    mine = settings_of(model, GamModel)
     for name in ("rounds", "self_labels"):
         value = getattr(mine, name)
         if not isinstance(value, int) or value < 1:
@@ -348,12 +349,6 @@ def check(model: Model) -> None:
 def count_pairs(model: Model, sizes: Sizes, passes: int) -> int:
     """Those of a GCN in one more pass, or of the agreement model; the pairs, in 64 bits."""
     return count_activations(model, sizes, passes + 1) + 4 * sizes.nodes * model.hidden + 12 * sizes.edges
-
-
-def _settings(model: Model) -> GamModel:
-    if not isinstance(model, GamModel):
-        raise TypeError(f"model must be a GamModel, got a {type(model).__name__}.")
-    return model
 
 
 _TRAINING = {"lr": 0.001, "weight_decay": 0.0, "patience": 2000, "max_epochs": 100_000, "rule": "strict"}
