@@ -2,7 +2,8 @@
 
 The grid trains once per strength and seed, and mean validation accuracy picks. ``Term(PReg(), mu="learned")`` trains
 once per seed, from a start far below and from one in the middle. Each training runs for 200 epochs and reports the test
-accuracy at the epoch of its best validation accuracy.
+accuracy at the epoch of its best validation accuracy. Datasets may run side by side, ``--names pubmed --save
+results/benchmarks/learned-mu-h200-pubmed.json``: the table in ``docs/choosing-mu.md`` reads every ``learned-mu-*.json``.
 """
 
 from collections.abc import Callable
@@ -121,7 +122,7 @@ def compare(name: str, device: str) -> list[Record]:
 def main() -> None:
     """Train, print, and write the record, after each dataset: the large ones take minutes."""
     options = parser(__doc__.splitlines()[0] if __doc__ else "")
-    options.add_argument("--names", nargs="+", default=NAMES, choices=NAMES)
+    options.add_argument("--names", nargs="+", default=NAMES, choices=NAMES, help="only these datasets")
     given = settled(options)
     names = ("cora",) if given.quick else tuple(given.names)
     records = []

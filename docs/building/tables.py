@@ -93,16 +93,18 @@ def engine(_: Results) -> str:
 
 
 def learned(_: Results) -> str:
-    """The plain model, the strength that a grid's validation picks, and learned ones."""
-    records = (benchmark("learned-mu-cpu") or ("", {}))[1]
+    """The plain model, the strength that a grid's validation picks, and learned ones: of every machine's record."""
+    files = sorted((RESULTS / "benchmarks").glob("learned-mu-*.json"))
+    records = {key: record for path in files for key, record in (benchmark(path.stem) or ("", {}))[1].items()}
     methods = list(dict.fromkeys(metric.rpartition(":")[0] for _, metric in records))
-    cases = list(dict.fromkeys(case for case, _ in records))
+    found = {case for case, _ in records}
 
     def cell(case: str, method: str) -> str:
         mu, test = (records[case, f"{method}: {key}"]["value"] for key in ("μ", "test"))
         return f"{test:.1f}" + ("" if method == "plain" else f" (μ = {mu:.2g})")
 
-    return table(["", *methods], [[DATASETS[case], *(cell(case, method) for method in methods)] for case in cases])
+    body = [[title, *(cell(case, method) for method in methods)] for case, title in DATASETS.items() if case in found]
+    return table(["", *methods], body)
 
 
 def speed(_: Results) -> str:
