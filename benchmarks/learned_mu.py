@@ -3,7 +3,7 @@
 The grid trains once per strength and seed, and mean validation accuracy picks. ``Term(PReg(), mu="learned")`` trains
 once per seed, from a start far below and from one in the middle. Each training runs for 200 epochs and reports the test
 accuracy at the epoch of its best validation accuracy. Datasets may run side by side, ``--names pubmed --save
-results/benchmarks/learned-mu-h200-pubmed.json``: the table in ``docs/choosing-mu.md`` reads every ``learned-mu-*.json``.
+results/benchmarks/learned-mu-h200-pubmed.json``: the table of ``docs/choosing-mu.md`` reads all ``learned-mu-*.json``.
 """
 
 from collections.abc import Callable
