@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score_loss, f1_score, log_loss
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, brier_score_loss, f1_score, log_loss, roc_auc_score
 
 from propreg.engine.training.measures import measure
 from propreg.metrics import METRICS
@@ -28,6 +28,23 @@ def test_metrics_are_scikit_learns(classes: int, missing: bool) -> None:
     brier = classes * np.mean([brier_score_loss(one_hot[:, c], p[:, c]) for c in range(classes)])
     assert found["brier"] == pytest.approx(brier, rel=1e-5)
     assert found["ece"] == pytest.approx(calibration_error(p, guess == y), rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_roc_auc_of_two_classes_is_scikit_learns(dtype: torch.dtype) -> None:
+    rng = np.random.default_rng(1)
+    logits = torch.from_numpy(rng.integers(-4, 5, (200, 2)) / 4).to(dtype)  # with ties
+    y = rng.integers(2, size=200)
+    part = measure(logits, torch.from_numpy(y))
+    assert part is not None
+    expected = roc_auc_score(y, (logits[:, 1] - logits[:, 0]).numpy())
+    assert METRICS["roc_auc"].compute(part) == pytest.approx(expected, abs=1e-6)
+
+
+def test_more_classes_than_two_have_no_roc_auc() -> None:
+    part = measure(torch.eye(3), torch.tensor([0, 1, 2]))
+    assert part is not None
+    assert np.isnan(METRICS["roc_auc"].compute(part))
 
 
 def calibration_error(p: np.ndarray, right: np.ndarray, bins: int = 15) -> float:

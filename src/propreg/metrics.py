@@ -9,6 +9,7 @@ Example:
     {'accuracy': 0.75, 'balanced_accuracy': 0.5}
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -63,6 +64,11 @@ def brier(part: PartMeasures) -> float:
     return part.brier / sum(part.count)
 
 
+def roc_auc(part: PartMeasures) -> float:
+    """The area under the ROC curve of class 1; NaN unless there are two classes, both with nodes."""
+    return math.nan if part.roc_auc is None else part.roc_auc
+
+
 def ece(part: PartMeasures) -> float:
     """The expected calibration error: |correct − confidence|, summed per bin, over the number of nodes."""
     return sum(abs(right - confidence) for _, right, confidence in part.bins) / sum(part.count)
@@ -74,6 +80,7 @@ METRICS = {
         Metric("accuracy", "Accuracy", "higher", 4, accuracy),
         Metric("balanced_accuracy", "Balanced accuracy", "higher", 4, balanced_accuracy),
         Metric("macro_f1", "Macro-F1", "higher", 4, macro_f1),
+        Metric("roc_auc", "ROC-AUC", "higher", 4, roc_auc),
         Metric("nll", "NLL", "lower", 3, nll),
         Metric("brier", "Brier score", "lower", 3, brier),
         Metric("ece", "ECE", "lower", 4, ece),

@@ -32,7 +32,14 @@ def by_loop(logits: NDArray[np.float64], y: NDArray[np.int64]) -> PartMeasures:
         place[2] += p[guess]
     nll, brier = float(f"{nll:.6g}"), float(f"{brier:.6g}")
     triples = tuple((int(n), int(k), float(f"{c:.6g}")) for n, k, c in bins)
-    return PartMeasures(tuple(count), tuple(right), tuple(predicted), nll, brier, triples)
+    area = float(f"{area_by_pairs(logits[:, 1] - logits[:, 0], y):.6g}") if classes == 2 else None
+    return PartMeasures(tuple(count), tuple(right), tuple(predicted), nll, brier, triples, area)
+
+
+def area_by_pairs(scores: NDArray[np.float64], y: NDArray[np.int64]) -> float:
+    """Of all pairs of a node of class 1 and one of class 0, the share in which the first scores higher."""
+    pairs = [(scores[i], scores[j]) for i in np.flatnonzero(y == 1) for j in np.flatnonzero(y == 0)]
+    return float(sum((one > other) + 0.5 * (one == other) for one, other in pairs) / len(pairs))
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.3, 3.0, 100.0])
@@ -47,6 +54,7 @@ def test_measures_are_those_of_the_nodes_one_by_one(classes: int, scale: float) 
     assert found is not None
     expected = by_loop(logits, y)
     assert (found.count, found.right, found.predicted) == (expected.count, expected.right, expected.predicted)
+    assert found.roc_auc == expected.roc_auc
     assert [each[:2] for each in found.bins] == [each[:2] for each in expected.bins]
     for got, wanted in zip(
         (found.nll, found.brier, *(c for *_, c in found.bins)),
@@ -55,6 +63,21 @@ def test_measures_are_those_of_the_nodes_one_by_one(classes: int, scale: float) 
     ):
         assert got == pytest.approx(wanted, rel=2e-6, abs=1e-9)
         assert got == float(f"{got:.6g}")
+
+
+def test_roc_auc_by_hand_ties_count_half() -> None:
+    scores = torch.tensor([3.0, 1.0, 1.0, 0.0, -1.0])  # of classes 1, 1, 0, 1, 0
+    found = measure(torch.stack([torch.zeros(5), scores], 1), torch.tensor([1, 1, 0, 1, 0]))
+    assert found is not None
+    # 3 is above 1 and −1; 1 ties with 1 and is above −1; 0 is below 1 and above −1: (2 + 1.5 + 1) of 3 · 2 pairs.
+    assert found.roc_auc == 0.75
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1]])
+def test_there_is_no_roc_auc_of_one_class(y: list[int]) -> None:
+    found = measure(torch.tensor([[0.0, 1.0], [0.0, 2.0], [1.0, 0.0]]), torch.tensor(y))
+    assert found is not None
+    assert found.roc_auc is None
 
 
 def test_of_equal_logits_the_first_is_predicted() -> None:

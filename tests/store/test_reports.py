@@ -42,7 +42,8 @@ def part(nodes: int, right: int, seed: int = 0, classes: int = 7) -> PartMeasure
     bins = [np.bincount(of_bin, each, minlength=15) for each in (None, correct, confidence)]
     triples = tuple((int(n), int(r), float(c)) for n, r, c in zip(*bins, strict=True))
     nll, brier = float(-np.log(confidence).sum()), float(((1 - confidence) ** 2).sum())
-    return PartMeasures(tuple(count), tuple(hits), tuple(guessed), nll, brier, triples)
+    area = 0.875123 if classes == 2 else None
+    return PartMeasures(tuple(count), tuple(hits), tuple(guessed), nll, brier, triples, area)
 
 
 def measures(val: int = 180, test: int = 800, seed: int = 0) -> Measures:
@@ -75,7 +76,43 @@ def test_reports_are_read_as_they_were_written_up_to_rounding() -> None:
             continue
         for mine, other in zip(vars(before.measures).values(), vars(after.measures).values(), strict=True):
             for metric in METRICS.values():
-                assert metric.compute(other) == pytest.approx(metric.compute(mine), abs=2e-4), metric.name
+                expected = pytest.approx(metric.compute(mine), abs=2e-4, nan_ok=metric.name == "roc_auc")
+                assert metric.compute(other) == expected, metric.name
+
+
+def of_two_classes() -> str:
+    both = Measures(part(VAL, 180, classes=2), part(TEST, 800, classes=2))
+    text = write_reports([Report("official", 7, 180 / VAL, 0.8, both)], VAL, TEST)
+    assert text is not None
+    return text
+
+
+def test_roc_auc_of_two_classes_is_recorded_and_read(tmp_path: Path) -> None:
+    (report,) = read_reports(of_two_classes(), VAL, TEST)
+    assert report.measures is not None
+    assert (report.measures.val.roc_auc, report.measures.test.roc_auc) == (0.875123, 0.875123)
+    result = Result(Replica(), 180 / VAL, 0.8, 7, 40, reports=(report,))
+    with Store(tmp_path / "store.sqlite") as store:
+        store.add(Record(RUNS[0], Outcome.of(result, VAL, TEST), "b"), store.begin_session({}))
+    found = load_results(tmp_path / "store.sqlite").scores(RUNS[0].cell, [RUNS[0].split], [RUNS[0].seed], "roc_auc")
+    assert found is not None
+    assert (float(found.val[0, 0]), float(found.test[0, 0])) == (0.875123, 0.875123)
+
+
+def test_measures_recorded_before_there_was_roc_auc_are_read() -> None:
+    (report,) = read_reports(_change(of_two_classes(), lambda found: [part.pop() for part in found[0][4]]), VAL, TEST)
+    assert report.measures is not None
+    assert report.measures.test.roc_auc is None
+    assert np.isnan(METRICS["roc_auc"].compute(report.measures.test))
+
+
+@pytest.mark.parametrize("area", [1.5, -0.1, None, "1", [0.5]])
+def test_an_impossible_roc_auc_is_refused(area: object) -> None:
+    text = of_two_classes()
+    assert implausible([0, 1, 180, VAL, 800, TEST, 7, 40, None, None, "accuracy", text, "b"]) == []
+    text = _change(text, _set(0, 4, 1, 8, area))
+    row = [0, 1, 180, VAL, 800, TEST, 7, 40, None, None, "accuracy", text, "b"]
+    assert implausible(row) == ["has a report with impossible measures"]
 
 
 def test_a_run_without_more_than_its_scores_has_no_text() -> None:
@@ -310,7 +347,7 @@ def test_metrics_are_computed_from_what_is_recorded() -> None:
         assert found is not None
         assert found.val.shape == found.test.shape == (1, 2)
         exact = [metric.compute(measures(seed + 150, 800, seed).test) for seed in (2, 1)]
-        assert found.test[0] == pytest.approx(exact, abs=2e-4)
+        assert found.test[0] == pytest.approx(exact, abs=2e-4, nan_ok=metric.name == "roc_auc")
     strict, own = (results.scores(cell, [0], [0], rule=rule) for rule in ("strict", ""))
     assert strict is not None
     assert own is not None

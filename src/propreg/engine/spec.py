@@ -246,6 +246,8 @@ class PartMeasures:
         nll: Sum of the negative log-likelihood over the nodes.
         brier: Sum of the squared distance between probabilities and the one-hot class over the nodes.
         bins: Per bin of confidence (15 of equal width, the last one closed): nodes, correct ones, sum of confidences.
+        roc_auc: The area under the ROC curve of class 1, ties counting half; None unless there are two classes, both
+            with nodes.
     """
 
     count: tuple[int, ...]
@@ -254,6 +256,7 @@ class PartMeasures:
     nll: float
     brier: float
     bins: tuple[tuple[int, int, float], ...]
+    roc_auc: float | None = None
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from propreg.engine.training.measures import pairs_above
+
 
 def mean_over_tasks(by_task: Tensor, counted: Tensor) -> Tensor:
     """The mean score of each replica over the tasks that count. [R], NaN where none does.
@@ -35,7 +37,8 @@ def roc_auc_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor,
         positive = y[known, task] > 0
         pairs = int(positive.sum()) * int((~positive).sum())
         if pairs:
-            found[:, task] = _above(scores[:, known, task], positive) / pairs
+            mine = scores[:, known, task]
+            found[:, task] = torch.where(mine.isnan().any(1), torch.nan, pairs_above(mine, positive) / pairs)
             counted[task] = True
     return found, counted
 
@@ -43,17 +46,6 @@ def roc_auc_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor,
 def roc_auc(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
     """The mean over tasks of the area under the ROC curve, see :func:`roc_auc_by_task`. [R]."""
     return mean_over_tasks(*roc_auc_by_task(scores, y, labeled))
-
-
-def _above(scores: Tensor, positive: Tensor) -> Tensor:
-    """In how many pairs the positive molecule scores higher, by the sum of its ranks; ties count half. [R]."""
-    ordered = scores.sort(1).values
-    scores = scores.contiguous()
-    below, upto = (torch.searchsorted(ordered, scores, right=right) for right in (False, True))
-    ranks = (below + upto + 1).double() / 2
-    number = positive.sum().double()
-    area: Tensor = (ranks * positive).sum(1) - number * (number + 1) / 2
-    return torch.where(scores.isnan().any(1), torch.nan, area)
 
 
 def rmse_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor, Tensor]:

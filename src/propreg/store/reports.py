@@ -6,6 +6,8 @@ The measures of a part of the split are::
 
     [nodes by class, correct by class, predicted by class, nll, brier, nodes by bin, correct by bin, confidence by bin]
 
+of two classes, both with nodes, followed by ROC-AUC, which parts recorded before it was do not have.
+
 ``nll`` and ``brier`` are sums over the nodes, with six digits; null where they are not finite. The confidence of a bin
 is the sum over its nodes less that of as many nodes in the middle of the bin, in hundredths: the calibration error on
 500 nodes is off by 0.00015 at worst, and the measures of 136,355 runs add 24 MB to an export.
@@ -149,15 +151,17 @@ def _pack(part: PartMeasures) -> list[Any]:
     nodes, right = [each[0] for each in part.bins], [each[1] for each in part.bins]
     offsets = [round(100 * (each[2] - middle)) for each, middle in zip(part.bins, _middles(nodes), strict=True)]
     sums = (float(f"{value:.6g}") if math.isfinite(value) else None for value in (part.nll, part.brier))
-    return [list(part.count), list(part.right), list(part.predicted), *sums, nodes, right, offsets]
+    area = [] if part.roc_auc is None else [part.roc_auc]
+    return [list(part.count), list(part.right), list(part.predicted), *sums, nodes, right, offsets, *area]
 
 
 def _unpack(part: list[Any]) -> PartMeasures:
     nll, brier = (math.nan if part[i] is None else float(part[i]) for i in _SUMS)
-    nodes, right, offsets = part[5:]
+    nodes, right, offsets, *area = part[5:]
     confidence = [middle + offset / 100 for middle, offset in zip(_middles(nodes), offsets, strict=True)]
     count, correct, predicted = (tuple(part[i]) for i in _LISTS)
-    return PartMeasures(count, correct, predicted, nll, brier, tuple(zip(nodes, right, confidence, strict=True)))
+    bins = tuple(zip(nodes, right, confidence, strict=True))
+    return PartMeasures(count, correct, predicted, nll, brier, bins, *map(float, area))
 
 
 def _middles(nodes: Sequence[int]) -> list[float]:
@@ -167,7 +171,9 @@ def _middles(nodes: Sequence[int]) -> list[float]:
 
 def _is_part(part: Any, right: float | None, nodes: int) -> bool:
     """Whether measures add up: to the nodes of the part, and to those that the report has right."""
-    if len(part) != 8 or not all(part[i] is None or _is_number(part[i]) for i in _SUMS):
+    if len(part) not in (8, 9) or not all(part[i] is None or _is_number(part[i]) for i in _SUMS):
+        return False
+    if len(part) == 9 and not (_is_number(part[8]) and 0 <= part[8] <= 1 and len(part[0]) == 2 and min(part[0])):
         return False
     if not all(type(n) is int and abs(n) <= LARGEST for i in (*_LISTS, *_BINS) for n in part[i]):
         return False

@@ -193,7 +193,8 @@ class Results:
             rule: A selection rule; the runs' own if left out.
 
         Returns:
-            None if a run is missing, or recorded without this report or its measures.
+            None if a run is missing, or recorded without this report or its measures. NaN where a part has no such
+            value, such as the ROC-AUC of more than two classes.
         """
         found = []
         for outcome in (self.outcome(cell, split, seed) for split in splits for seed in seeds):

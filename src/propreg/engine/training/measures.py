@@ -1,4 +1,4 @@
-"""What a run's predictions are like at the reported epoch: class counts, proper scores, bins of confidence."""
+"""What a run's predictions are like at the reported epoch: class counts, proper scores, bins of confidence, ROC-AUC."""
 
 import math
 
@@ -17,7 +17,8 @@ def measure(logits: Tensor, y: Tensor) -> PartMeasures | None:
     Sums are of float64. On a GPU one transfer brings the result, and no atomic addition makes a sum depend on the order
     of threads.
     """
-    log_p = logits.double().log_softmax(1)
+    z = logits.double()
+    log_p = z.log_softmax(1)
     p = log_p.exp()
     predicted = logits.max(1, keepdim=True).indices  # of equal logits the first, as accuracies are counted
     confidence, y = p.gather(1, predicted), y.unsqueeze(1)
@@ -29,7 +30,8 @@ def measure(logits: Tensor, y: Tensor) -> PartMeasures | None:
         *(bins, bins & right, bins * confidence),
         *(-log_p.gather(1, y), (p - actual.double()).square().sum(1, keepdim=True)),
     ]
-    columns = torch.cat([each.sum(0).double() for each in sums]).tolist()
+    above = [pairs_above((z[:, 1:] - z[:, :1]).T, y.squeeze(1) == 1)] if z.shape[1] == 2 else []
+    columns = torch.cat([*(each.sum(0).double() for each in sums), *above]).tolist()
     rows = [[columns.pop(0) for _ in range(each.shape[1])] for each in sums]
     count, hits, guesses, in_bin, hits_in_bin = (tuple(map(int, row)) for row in rows[:5])
     (nll,), (brier,) = rows[6:]
@@ -37,7 +39,26 @@ def measure(logits: Tensor, y: Tensor) -> PartMeasures | None:
         return None
     confidences = map(_canonical, rows[5])
     triples = tuple(zip(in_bin, hits_in_bin, confidences, strict=True))
-    return PartMeasures(count, hits, guesses, _canonical(nll), _canonical(brier), triples)
+    pairs = count[0] * count[1] if columns else 0
+    roc_auc = _canonical(columns[0] / pairs) if pairs else None
+    return PartMeasures(count, hits, guesses, _canonical(nll), _canonical(brier), triples, roc_auc)
+
+
+def pairs_above(scores: Tensor, positive: Tensor) -> Tensor:
+    """In how many pairs the positive one of a positive and a negative item scores higher; ties count half. [R].
+
+    The sum of the ranks of the positive items, less its smallest possible value: exact, as half ranks are. Over the
+    number of pairs it is the area under the ROC curve.
+
+    Args:
+        scores: Of R replicas, [R, items].
+        positive: Which items are positive, [items].
+    """
+    ordered, scores = scores.sort(1).values, scores.contiguous()
+    below, upto = (torch.searchsorted(ordered, scores, right=right) for right in (False, True))
+    ranks = (below + upto + 1).double() / 2
+    number = positive.sum().double()
+    return (ranks * positive).sum(1) - number * (number + 1) / 2
 
 
 def _canonical(x: float) -> float:
