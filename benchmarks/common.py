@@ -111,9 +111,7 @@ def _processor() -> str:
 
 def show(records: list[Record], device: str, as_json: bool, save: Path | None = None) -> None:
     """Print the records: a list for scripts or a table for people; and write them to a file."""
-    if save:
-        found = {"machine": machine(device), "records": [asdict(r) for r in records]}
-        save.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write(records, device, save)
     if as_json:
         print(json.dumps([asdict(r) for r in records], indent=1))
         return
@@ -125,6 +123,13 @@ def show(records: list[Record], device: str, as_json: bool, save: Path | None = 
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     for row in rows:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def write(records: list[Record], device: str, file: Path | None) -> None:
+    """Write the records, and the machine they are of, to a file if there is one."""
+    if file:
+        found = {"machine": machine(device), "records": [asdict(r) for r in records]}
+        file.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 def _wait(device: str) -> None:

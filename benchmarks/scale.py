@@ -1,15 +1,19 @@
 """Large graphs: sampling, mini-batch steps with P-reg over without, and full batches of up to 124 M directed edges.
 
 Every graph is drawn anew (``propreg.data.synthetic``). PyG's ``NeighborLoader`` is compared where pyg-lib is installed.
+Records are printed and saved as they come; a part that fails loses no other, and none starts later than ``LATEST``.
 """
 
+import contextlib
 import importlib.util
 import itertools
 import multiprocessing
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import torch
@@ -18,7 +22,7 @@ from torch import Tensor
 from torch_geometric.nn import SAGEConv
 from torch_geometric.utils import k_hop_subgraph
 
-from common import Record, arguments, seconds, seconds_per_epoch, show
+from common import Record, arguments, seconds, seconds_per_epoch, show, times, write
 from engine import GCN, engine_epoch
 from propreg import Propagation, preg
 from propreg.data.csr import InEdges
@@ -35,6 +39,9 @@ from propreg.scale.torch_sampler import TorchSampler, in_edges
 FANOUTS = ([10, 10], [15, 10, 5])
 SEEDS = 1024
 COST = 1.25
+LATEST = 120.0
+"""Seconds after which no part is started on a GPU."""
+FAILED: list[str] = []
 
 
 def size_of(edges: int) -> str:
@@ -42,14 +49,24 @@ def size_of(edges: int) -> str:
     return f"{edges / 1e6:.3g} M edges"
 
 
-def sampler(device: str, nodes: int, edges: int) -> list[Record]:
+@contextlib.contextmanager
+def guarded(part: str) -> Iterator[None]:
+    """Report what a part raises, and go on."""
+    try:
+        yield
+    except Exception:
+        traceback.print_exc()
+        FAILED.append(part)
+
+
+def sampler(device: str, nodes: int, edges: int) -> Iterator[Record]:
     """Time of a sample, against ``k_hop_subgraph`` of as many hops; exact hops too."""
     index = random_graph(nodes, edges, 1, device=device).edge_index
-    case, records, exact = f"sample, {size_of(edges)}", [], {}
+    case, exact = f"sample, {size_of(edges)}", {}
     for hops in (1, 2, 3):
         seeds = torch.randperm(nodes, device=device)[:SEEDS]
         exact[hops] = seconds(lambda h=hops, s=seeds: k_hop_subgraph(s, h, index, True, nodes), device, 3)  # type: ignore[misc]
-        records.append(Record(case, device, f"k_hop_subgraph, {hops} hops", 1e3 * exact[hops], "ms"))
+        yield Record(case, device, f"k_hop_subgraph, {hops} hops", 1e3 * exact[hops], "ms")
     for fanouts, replace in [([-1], False), ([-1, -1], False), *itertools.product(FANOUTS, (True, False))]:
         draw = drawing(index, nodes, fanouts, replace)
         how = " with replacement" if replace else ""
@@ -60,12 +77,11 @@ def sampler(device: str, nodes: int, edges: int) -> list[Record]:
             metric = f"{fanouts}{how}, {count} seeds"
             against = f"k_hop_subgraph, {len(fanouts)} hops" if count == SEEDS else None
             ratio = exact[len(fanouts)] / took if against else None
-            records.append(Record(case, device, metric, 1e3 * took, "ms", against, ratio))
+            yield Record(case, device, metric, 1e3 * took, "ms", against, ratio)
             if device == "cuda":
-                records.append(Record(case, device, metric, count / took / 1e6, "M seeds/s"))
+                yield Record(case, device, metric, count / took / 1e6, "M seeds/s")
     if importlib.util.find_spec("pyg_lib") and device == "cpu":
-        records += neighbor_loader(index, nodes, case)
-    return records
+        yield from neighbor_loader(index, nodes, case)
 
 
 def drawing(index: Tensor, nodes: int, fanouts: list[int], replace: bool) -> Callable[[Tensor], object]:
@@ -151,17 +167,18 @@ def training(loader: Loader, model: Sage, term: MiniBatchPReg | None) -> Callabl
     return run
 
 
-def full_batch(device: str, nodes: int, edges: int, rounds: int) -> list[Record]:
+def full_batch(device: str, nodes: int, edges: int, rounds: int) -> Iterator[Record]:
     """The engine's GCN without and with P-reg, and one run at a time with torch's CSR product."""
     case = f"full batch, {size_of(edges)}, {nodes / 1e6:.3g} M nodes"
-    start = time.perf_counter()
+    start, one = time.perf_counter(), None
     data = random_graph(nodes, edges, 100, 47, homophily=0.8, device=device)
     waited(device)
-    records = [Record(case, device, "to draw the graph", time.perf_counter() - start, "s")]
-    alone = serial(data.x, data.edge_index, data.y, data.train_mask)
-    one = seconds_per_epoch(alone, device, rounds, warm=2)
-    del alone
-    records.append(Record(case, device, "GCN + P-reg in plain torch, per epoch", 1e3 * one, "ms"))
+    yield Record(case, device, "to draw the graph", time.perf_counter() - start, "s")
+    with guarded(f"{case}: plain torch"):
+        alone = serial(data.x, data.edge_index, data.y, data.train_mask)
+        one = seconds_per_epoch(alone, device, rounds, warm=2)
+        del alone
+        yield Record(case, device, "GCN + P-reg in plain torch, per epoch", 1e3 * one, "ms")
     graph = graph_from_data(data.to("cpu"))
     del data
     free(device)
@@ -170,24 +187,22 @@ def full_batch(device: str, nodes: int, edges: int, rounds: int) -> list[Record]
     epochs = {name: engine_epoch(made, GCN, method, 1) for name, method in METHODS.items()}
     epochs["plain"]()
     waited(device)
-    records.append(Record(case, device, "ready to train, first epoch included", time.perf_counter() - start, "s"))
-    times: dict[str, list[float]] = {name: [] for name in METHODS}
+    yield Record(case, device, "ready to train, first epoch included", time.perf_counter() - start, "s")
+    took: dict[str, list[float]] = {name: [] for name in METHODS}
     for i in range(3):
         for name in METHODS if i % 2 else reversed(METHODS):
-            times[name].append(seconds_per_epoch(epochs[name], device, rounds, warm=1 if i else 5))
-    ratio = statistics.median(b / a for a, b in zip(*times.values(), strict=True))
-    took = {name: statistics.median(each) for name, each in times.items()}
-    records.append(Record(case, device, "GCN, per epoch", 1e3 * took["plain"], "ms"))
-    records.append(Record(case, device, "GCN + P-reg, per epoch", 1e3 * took["preg"], "ms", "GCN", ratio))
+            took[name].append(seconds_per_epoch(epochs[name], device, rounds, warm=1 if i else 5))
+    more = statistics.median(b / a for a, b in zip(*took.values(), strict=True))
+    plain, with_term = (statistics.median(each) for each in took.values())
+    yield Record(case, device, "GCN, per epoch", 1e3 * plain, "ms")
+    yield Record(case, device, "GCN + P-reg, per epoch", 1e3 * with_term, "ms", "GCN", more)
     if device == "cuda":
-        records.append(Record(case, device, "peak memory", torch.cuda.max_memory_allocated() / 1e9, "GB"))
+        yield Record(case, device, "peak memory", torch.cuda.max_memory_allocated() / 1e9, "GB")
     del epochs
     free(device)
-    if Path("/proc/self/status").exists():
-        records += from_disk(graph, 2 * rounds)
     four = seconds_per_epoch(engine_epoch(made, GCN, METHODS["preg"], 4), device, rounds, warm=5) / 4
-    metric = "GCN + P-reg, per epoch and replica of 4"
-    return [*records, Record(case, device, metric, 1e3 * four, "ms", "plain torch", one / four)]
+    ratio = None if one is None else one / four
+    yield Record(case, device, "GCN + P-reg, per epoch and replica of 4", 1e3 * four, "ms", "plain torch", ratio)
 
 
 METHODS = {"plain": Method("plain"), "preg": Method.preset("paper")}
@@ -199,9 +214,10 @@ def problem(graph: Graph, device: str) -> Problem:
     return Problem(graph, {str(i): graph.split for i in range(10)}, torch.device(device))
 
 
-def from_disk(graph: Graph, steps: int) -> list[Record]:
+def from_disk(device: str, nodes: int, edges: int, steps: int) -> list[Record]:
     """Mini-batches of the stored graph on the CPU, in a process of its own: time to write and open, and peak memory."""
-    case = f"mini-batches from disk, {size_of(graph.edge_index.shape[1])}"
+    case = f"mini-batches from disk, {size_of(edges)}"
+    graph = graph_from_data(random_graph(nodes, edges, 100, 47, homophily=0.8, device=device).to("cpu"))
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
         write_stored(f"{folder}/graph", graph)
@@ -254,6 +270,7 @@ def serial(x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[
 
 def linearity(device: str, sizes: tuple[int, ...]) -> list[Record]:
     """The engine's time per epoch and edge, over that of the largest graph."""
+    free(device)
     each = {}
     for edges in sizes:
         graph = graph_from_data(random_graph(edges // 20, edges, 64, 16, device=device).to("cpu"))
@@ -289,16 +306,38 @@ def main() -> None:
     options = arguments(__doc__.splitlines()[0] if __doc__ else "")
     device, quick = options.device, options.quick
     if not importlib.util.find_spec("pyg_lib"):
-        print("pyg-lib is not installed: PyG's NeighborLoader is not compared")
-    small = (100_000, 1_000_000) if quick else (1_000_000, 10_000_000)
-    records = sampler(device, *small)
-    for degree in (10, 50):
-        records += step(device, 20_000 if quick else 200_000, degree, rounds=5 if quick else 15)
+        print("pyg-lib is not installed: PyG's NeighborLoader is not compared", file=sys.stderr)
     many = device == "cuda" and not quick
+    nodes = 20_000 if quick else 200_000
     whole = (2_449_029, 123_718_280) if many else (20_000, 1_000_000)
-    records += full_batch(device, *whole, rounds=10 if many else 5)
-    records += linearity(device, (2**20, 2**22, 2**24, 2**26) if many else (2**17, 2**19, 2**21)[: 2 if quick else 3])
+    sizes = (2**20, 2**22, 2**24, 2**26) if many else (2**17, 2**19, 2**21)[: 2 if quick else 3]
+    small = (100_000, 1_000_000) if quick else (1_000_000, 10_000_000)
+    parts: dict[str, Callable[[], Iterable[Record]]] = {
+        "sampler": lambda: sampler(device, *small),
+        "step, degree 10": lambda: step(device, nodes, 10, rounds=5 if quick else 15),
+        "step, degree 50": lambda: step(device, nodes, 50, rounds=5 if quick else 15),
+        "full batch": lambda: full_batch(device, *whole, rounds=10 if many else 5),
+        "linearity": lambda: linearity(device, sizes),
+    }
+    if Path("/proc/self/status").exists():
+        parts["from disk"] = lambda: from_disk(device, *whole, steps=20 if many else 10)
+    records: list[Record] = []
+    start = time.perf_counter()
+    for name, part in parts.items():
+        if device == "cuda" and time.perf_counter() - start > LATEST:
+            FAILED.append(f"{name}: not started, {LATEST:.0f} s are over")
+            continue
+        with guarded(name):
+            for record in part():
+                records.append(record)
+                ratio = "" if record.ratio is None else f", {times(record.ratio)} {record.baseline}"
+                line = f"{record.case}: {record.metric}: {record.value:.4g} {record.unit}{ratio}"
+                print(f"{time.perf_counter() - start:5.0f} s  {line}", file=sys.stderr)
+                write(records, device, options.save)
+        free(device)
     show(records, device, options.json, options.save)
+    if FAILED:
+        sys.exit("not measured: " + "; ".join(FAILED))
 
 
 if __name__ == "__main__":

@@ -66,13 +66,14 @@ class TorchSampler:
     def _numbered(self, reached: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Number the nodes that have no row; the spare node, row −1, in the place of each other. And the new count."""
         row, spare = self._row, self._nodes
-        fresh = torch.where(row[reached] < 0, reached, spare)
+        fresh = (row[reached] < 0) & (reached != spare)
         own = torch.arange(len(reached), dtype=torch.int32, device=reached.device)
-        # Of equal nodes the last is kept: a maximum does not depend on the order in which a GPU writes.
-        row.scatter_reduce_(0, fresh, own, "amax")
-        first = (row[fresh] == own) & (fresh != spare)
+        # Of equal nodes the last is kept: a maximum does not depend on the order in which a GPU writes. Nodes that have
+        # a row keep it, as −1 is no maximum; writing them all to the spare entry would make a GPU do it one by one.
+        row.scatter_reduce_(0, reached, torch.where(fresh, own, -1), "amax")
+        first = fresh & (row[reached] == own)
         rows = torch.where(first, count + first.cumsum(0) - 1, -1)
-        nodes = torch.where(first, fresh, spare)
+        nodes = torch.where(first, reached, spare)
         row.index_copy_(0, nodes, rows.int())  # all that write the spare entry write −1
         return nodes, rows, count + first.sum()
 
