@@ -161,6 +161,13 @@ def _rows(record: Record, part: Line, paper: str, dataset: str, model: str, name
     lines = [record.find(part, dataset, model, each) for each in asked]
     splits, seeds = part["splits"], part["seeds"]
     found = [scores_of(line, splits, seeds) for line in lines]
+    if method["method"] != "plain" and None not in found:  # strengths beyond the grid count once all are recorded
+        others = [
+            record.find(part, dataset, model, {"settings": settings, "strength": mu}) for mu in part.get("beyond", [])
+        ]
+        further = [scores_of(line, splits, seeds) for line in others]
+        if None not in further:
+            grid, lines, found = [*grid, *part.get("beyond", [])], [*lines, *others], [*found, *further]
     number = _paper(paper, model, name, method["method"], dataset)
     row = {"model": model, "dataset": dataset, "method": method["method"], "preset": method.get("preset", "")}
     row |= {"paper_mean": number and number[0], "paper_std": number and number[1]}

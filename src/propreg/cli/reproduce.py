@@ -90,7 +90,8 @@ def reproduce(
 ) -> None:
     """Train the runs of experiments that the store lacks. Ctrl-C stops cleanly; run again to continue.
 
-    A search trains a rung once the store holds all runs of the rung before; a shard trains the first rung only.
+    A search trains a rung once the store holds all runs of the rung before, and strengths beyond a grid are trained
+    once its largest is picked; a shard trains the first rung and the grid only.
 
     The exit code is 3 if runs are missing at the end: the time was up, or batches were left out.
     """
@@ -110,7 +111,7 @@ def reproduce(
             if (address, gpus, memory) != (None, None, None):
                 raise UsageError("--address, --gpus and --memory are for a Ray cluster: add --engine ray.")
         part = None if shard is None else Shard.parse(shard)
-        searching = part is None and any(line.search for each in parts for line in each.lines)
+        unfolding = part is None and any(line.unfolds for each in parts for line in each.lines)
         show, report = _Shown(as_json), SweepReport()
         with Store(store if part is None else part.store(store)) as opened, stop.on_signals():
             _tell_of_results(parts, opened)
@@ -121,7 +122,7 @@ def reproduce(
             )
             known: list[Batch] = []
             while True:
-                batches = sweep(with_rungs(parts, opened.path) if searching else parts, measures=measures)
+                batches = sweep(with_rungs(parts, opened.path) if unfolding else parts, measures=measures)
                 if batches == known:
                     break
                 known = batches
@@ -130,7 +131,7 @@ def reproduce(
                     typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {opened.path}", err=True)
                 refuse_changed_graphs(opened, batches)
                 report = run_sweep(batches, opened, executor, stop, show).after(report)
-                if report.missing or report.unequal or not searching:
+                if report.missing or report.unequal or not unfolding:
                     break
         _show_end(report, as_json)
     if report.reason == "interrupted":

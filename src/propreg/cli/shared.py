@@ -91,11 +91,11 @@ def sweep(parts: "Iterable[Experiment]", *, measures: bool = False) -> "list[Bat
 
 
 def with_rungs(parts: "list[Experiment]", store: Path) -> "list[Experiment]":
-    """The experiments, with the rungs of searches that the store allows; it is read only if there is a search."""
+    """The experiments with what the store adds to them; it is read only if it may add something."""
     from propreg.store.results import load_results
-    from propreg.study.spec.search import unfolded
+    from propreg.study.spec.unfold import unfolded
 
-    if not any(line.search for part in parts for line in part.lines):
+    if not any(line.unfolds for part in parts for line in part.lines):
         return parts
     results = load_results(store)
     return [unfolded(part, results) for part in parts]

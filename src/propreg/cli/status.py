@@ -60,7 +60,7 @@ def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
     from propreg.store.progress import SweepProgress, count_runs
     from propreg.store.results import Results
     from propreg.study.spec.experiment import experiment_names, load_experiment, study_names
-    from propreg.study.spec.search import unfolded
+    from propreg.study.spec.unfold import unfolded
 
     found = {name: load_experiment(name) for name in experiment_names()}
     reading = _reading(list(found.values()), results, store)
@@ -95,7 +95,7 @@ def _again(names: list[str], only: list[str] | None, seeds: str | None) -> str:
 def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, store: Path | None, as_json: bool) -> None:
     """A line for each dataset, model and method."""
     from propreg.store.progress import SweepProgress
-    from propreg.study.spec.search import unfolded
+    from propreg.study.spec.unfold import unfolded
 
     reading = _reading(parts, results, store)
     if reading is not None:

@@ -69,7 +69,7 @@ def table(
     with one_sentence():
         from propreg.store.errors import UsageError
         from propreg.study.spec.experiment import load_experiment, select_lines
-        from propreg.study.spec.search import unfolded
+        from propreg.study.spec.unfold import unfolded
         from propreg.study.tables.picked import at_picked, picked_text
 
         if name is None:
@@ -101,7 +101,7 @@ def _list(results: Path | None) -> None:
     """The names that the command takes, with the share of recorded runs."""
     from propreg.store.progress import count_runs
     from propreg.study.spec.experiment import experiment_names, load_experiment
-    from propreg.study.spec.search import unfolded
+    from propreg.study.spec.unfold import unfolded
 
     every = [load_experiment(name) for name in experiment_names()]
     found = read(every, results).results

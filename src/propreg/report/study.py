@@ -14,6 +14,7 @@ from propreg.store.progress import count_runs
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line, load_experiment, study_names
+from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.rows import Row, line_rows, scale_of, scores_of
 from propreg.study.tables.text import rule_phrase, units_phrase
 
@@ -98,7 +99,7 @@ def collect(results: Results, names: Sequence[str] | None = None) -> Study:
     sections: list[Section] = []
     packed: list[dict[str, Any]] = []
     for name in study_names() if names is None else names:
-        experiment = load_experiment(name)
+        experiment = unfolded(load_experiment(name), results)
         lines = []
         for line in experiment.lines:
             rows = tuple(line_rows(line, experiment.paper, results))

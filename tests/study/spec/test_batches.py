@@ -6,6 +6,7 @@ from pathlib import Path
 from propreg.store.results import load_results
 from propreg.study.spec.batches import cut, longest_first
 from propreg.study.spec.experiment import experiment_names, load_experiment, select_lines
+from propreg.study.spec.unfold import unfolded
 
 RESULTS = Path(__file__).parents[3] / "results"
 
@@ -59,10 +60,11 @@ def test_strengths_that_came_later_leave_the_batches_of_the_others_as_they_were(
 
 def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> None:
     """Else they could not be trained again bit for bit."""
-    lines = [line for name in experiment_names() for line in load_experiment(name).lines]
-    cells = {cell.text for line in lines for cell in line.cells}
-    made = {batch.id for name in experiment_names() for batch in cut(load_experiment(name).lines)}
-    recorded = [(text, batch) for text, _, _, _, batch in load_results(RESULTS).runs()]
+    results = load_results(RESULTS)
+    experiments = [unfolded(load_experiment(name), results) for name in experiment_names()]
+    cells = {cell.text for experiment in experiments for line in experiment.lines for cell in line.cells}
+    made = {batch.id for experiment in experiments for batch in cut(experiment.lines)}
+    recorded = [(text, batch) for text, _, _, _, batch in results.runs()]
     assert len(recorded) > 90_000
     lost = {json.loads(text)["method"]["name"] for text, batch in recorded if text in cells and batch not in made}
     assert not lost

@@ -14,8 +14,9 @@ from propreg.store.results import Results
 from propreg.store.run import Cell
 from propreg.study.spec.batches import cut
 from propreg.study.spec.experiment import Experiment, Line, load_experiment, read_experiment
-from propreg.study.spec.search import Halving, rungs_of, unfolded, winner_of
+from propreg.study.spec.search import Halving, rungs_of, winner_of
 from propreg.study.spec.sobol import DIMENSIONS, sobol
+from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.search import configuration, listings, notes, search_rows, searches
 
 SPACE = """

@@ -12,7 +12,7 @@ from propreg.store.results import Recorded, load_results
 from propreg.store.run import Batch, Outcome, Record, Run
 from propreg.study.spec.batches import cut
 from propreg.study.spec.experiment import Line, experiment_names, load_experiment
-from propreg.study.spec.search import unfolded
+from propreg.study.spec.unfold import unfolded
 
 if TYPE_CHECKING:
     from propreg.study.execute.trainer import Trainer
@@ -163,10 +163,10 @@ def _batch(recorded: Recorded, record: Record) -> Batch | None:
 
 
 def _relatives(recorded: Recorded, run: Run) -> Iterator[tuple[Line, ...]]:
-    """The lines of each of the package's experiments on the same dataset; of a search all rungs of the same model."""
+    """The lines of each of the package's experiments on the same dataset; if records add runs, those of the model."""
     for experiment in map(load_experiment, experiment_names()):
         lines = tuple(line for line in experiment.lines if line.dataset == run.cell.dataset)
-        if any(line.search for line in lines):
+        if any(line.unfolds for line in lines):
             lines = tuple(line for line in lines if line.model == run.cell.model.name)
             lines = unfolded(replace(experiment, lines=lines), load_results(recorded.path)).lines if lines else ()
         yield lines

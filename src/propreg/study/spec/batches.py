@@ -30,7 +30,8 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
         # A later rung must not change the batches of the rungs before it, nor one search those of another.
         searched = (line.variant, line.rung) if line.search else ()
         for cell in line.cells:
-            shared = (*_shared(cell), cell.strength in line.method.later, line.rules, line.measures, *searched)
+            added = cell.strength in (*line.method.later, *line.beyond)
+            shared = (*_shared(cell), added, line.rules, line.measures, *searched)
             if shared not in groups:
                 groups[shared] = {}
                 size = line.batch or batch_size(cell.model.name, cell.dataset)

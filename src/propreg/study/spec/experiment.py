@@ -10,7 +10,8 @@ no part of its identity: a run that is recorded without them is trained again fo
 With ``published = true`` the models of a part are trained with their published settings on each dataset (their
 ``recipes``). A ``rule`` of the part then replaces the model's own, which becomes one of the ``rules``.
 
-A part with a ``space`` is a search, see :mod:`propreg.study.spec.search`.
+A part with a ``space`` is a search, see :mod:`propreg.study.spec.search`; the strengths of one with ``beyond`` depend
+on what is recorded, see :mod:`propreg.study.spec.unfold`.
 """
 
 import re
@@ -22,7 +23,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
-from propreg.data.benchmarks.catalog import MoleculeSet, NodeSet
+from propreg.data.benchmarks.catalog import MOLECULE_SETS, MoleculeSet, NodeSet
 from propreg.engine.spec import Protocol, RuleName
 from propreg.store.errors import StudyError, UsageError, unknown
 from propreg.store.run import OWN_SPLITS, Cell, GraphFile, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
@@ -35,6 +36,7 @@ _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
     "batch", "lr", "published", "weight_decay", "dropout", "space", "rungs", "fresh",
+    "beyond",
 }  # fmt: skip
 _TABLES = ("title", "paper", "parts", "graphs", "models", "spaces")
 _FILTERS = ("dataset", "model", "method", "preset")
@@ -47,7 +49,8 @@ class Line:
 
     ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule. ``own_rule`` is
     the one that the model was published with, where that is known; ``graph`` is the file of one that is no benchmark.
-    Of a ``search`` it is a rung, with a cell per configuration.
+    Of a ``search`` it is a rung, with a cell per configuration. ``beyond`` are the strengths that it gets where the
+    largest is picked.
     """
 
     dataset: str
@@ -64,6 +67,7 @@ class Line:
     graph: GraphFile | None = None
     search: Halving | None = None
     rung: int = 0
+    beyond: tuple[float, ...] = ()
 
     def runs(self) -> Iterator[Run]:
         """All runs of the line."""
@@ -71,6 +75,11 @@ class Line:
             for split in self.splits:
                 for seed in self.seeds:
                     yield Run(cell, split, seed)
+
+    @property
+    def unfolds(self) -> bool:
+        """Whether records add runs to it."""
+        return self.search is not None or bool(self.beyond)
 
     @property
     def preset(self) -> str:
@@ -208,7 +217,8 @@ def select_lines(
         raise StudyError(f"No line of {experiment.name} matches {' and '.join(only)}.")
     if seeds is None:
         return tuple(kept)
-    return tuple(replace(line, seeds=_subset(line, seeds, experiment.name)) for line in kept)
+    # A part of the seeds does not decide which strengths come beyond a grid.
+    return tuple(replace(line, seeds=_subset(line, seeds, experiment.name), beyond=()) for line in kept)
 
 
 def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> Iterator[Line]:
@@ -226,6 +236,7 @@ def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> I
             for name in part["methods"]:
                 method = named_method(name)
                 strengths = () if search else _strengths(part, method, f"{dataset}/{model}")
+                beyond = _beyond(part, strengths, dataset)
                 start, own_rule = _base(part, dataset, model, names)
                 beside = (own_rule,) if own_rule and own_rule != start.protocol.rule and not search else ()
                 watched = tuple(dict.fromkeys((*rules, *beside)))
@@ -250,6 +261,7 @@ def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> I
                         own_rule,
                         entry if isinstance(entry, GraphFile) else None,
                         search,
+                        beyond=beyond,
                     )
 
 
@@ -349,6 +361,18 @@ def _strengths(part: dict[str, Any], method: NamedMethod, name: str) -> tuple[fl
     for each in [given] if isinstance(given, str) else given:
         found |= set(named_grid(each)) if isinstance(each, str) else {decimal("strength", each)}
     return tuple(sorted(found))
+
+
+def _beyond(part: dict[str, Any], strengths: tuple[float, ...], dataset: str) -> tuple[float, ...]:
+    """The strengths beyond a grid, smallest first; none of the plain model."""
+    found = tuple(sorted(decimal("strength", each) for each in part.get("beyond", ())))
+    if not found or strengths == (0.0,):
+        return ()
+    if len(strengths) < 2 or found[0] <= strengths[-1]:
+        raise StudyError(f"beyond needs a grid of strengths and larger ones, got {list(found)} for {list(strengths)}.")
+    if dataset in MOLECULE_SETS:
+        raise StudyError(f"beyond is for accuracies: leave it out of the part with {dataset}.")
+    return found
 
 
 def _numbers(part: dict[str, Any], key: str) -> tuple[int, ...]:

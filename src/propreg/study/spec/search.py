@@ -15,7 +15,8 @@ A part of an experiment with a ``space`` is a search for each of its datasets, m
     …
 
 The configurations are the first points of a Sobol sequence, so they are fixed by the text of the space. The first rung
-is the search's line in the experiment; :func:`unfolded` adds the lines of the later ones as far as records name them.
+is the search's line in the experiment; :func:`propreg.study.spec.unfold.unfolded` adds the lines of the later ones as
+far as records name them.
 Seeds are counted on from rung to rung, and the fresh ones come last.
 """
 
@@ -34,7 +35,7 @@ from propreg.store.run import Cell, decimal
 from propreg.study.spec.sobol import DIMENSIONS, sobol
 
 if TYPE_CHECKING:
-    from propreg.study.spec.experiment import Experiment, Line
+    from propreg.study.spec.experiment import Line
 
 _OF_CELL = ("strength", "lr", "weight_decay", "dropout", "patience")
 _KINDS = ("log", "uniform", "values")
@@ -123,13 +124,6 @@ def _values(name: str, ways: Mapping[str, Sequence[Any]], points: NDArray[np.flo
     return [float(f"{value:.3g}") for value in found]
 
 
-def unfolded(experiment: "Experiment", results: Results) -> "Experiment":
-    """The experiment with the lines of all rungs that the records allow; the same without a search."""
-    if not any(line.search for line in experiment.lines):
-        return experiment
-    return replace(experiment, lines=tuple(rung for line in experiment.lines for rung in rungs_of(line, results)))
-
-
 def rungs_of(line: "Line", results: Results) -> "list[Line]":
     """The line of each rung that the records allow, the first one's first and the winner's fresh seeds last."""
     if line.search is None or line.rung:
@@ -144,12 +138,19 @@ def rungs_of(line: "Line", results: Results) -> "list[Line]":
     return found
 
 
-def best_of(line: "Line", results: Results, seeds: Sequence[int], count: int) -> tuple[Cell, ...] | None:
+def best_of(
+    line: "Line", results: Results, seeds: Sequence[int], count: int, rule: str = ""
+) -> tuple[Cell, ...] | None:
     """The cells with the best mean validation accuracy, in the order of the line; None if a run is missing.
 
-    Of equal ones the first is better.
+    Of equal ones the first is better. A ``rule`` other than that of the runs' protocol may choose the epoch.
     """
-    scores = [results.accuracies(cell, line.splits, seeds) for cell in line.cells]
+    scores = [
+        results.scores(cell, line.splits, seeds, "accuracy", rule)
+        if rule
+        else results.accuracies(cell, line.splits, seeds)
+        for cell in line.cells
+    ]
     means = [float(each.val.mean()) for each in scores if each is not None]
     if len(means) < len(scores):
         return None

@@ -4,7 +4,7 @@ Only complete lines have numbers: picking from a part of the grid would be a dif
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line
 from propreg.study.spec.paper import MARGIN, paper_number, verdict
+from propreg.study.spec.unfold import grown
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,11 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
 def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
     rule = line.own_rule if rule == OWN else rule
+    line = grown(line, results)
     found = [scores_of(line, cell, results, rule) for cell in line.cells]
+    grid = tuple(cell for cell in line.cells if cell.strength not in line.beyond)
+    if None in found[len(grid) :]:
+        line, found = replace(line, cells=grid), found[: len(grid)]
     sign = scale_of(line.dataset).sign
     complete = [each for each in found if each is not None]
     alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
