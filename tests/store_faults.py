@@ -41,7 +41,6 @@ T = TypeVar("T")
 KINDS = {"fails": 1, "kills": 2, "tears": 3}
 RUNS = batches()[0].runs
 SMALL = [Batch("one", RUNS[:3]), Batch("two", RUNS[3:5])]
-SAMPLE = Path(__file__).parent / "store" / "schema-1.sqlite"
 SUCCEEDED, REFUSED = 0, 3
 """How a child ends: the command is done, or an error is one sentence. Anything else but the kill is a bug."""
 
@@ -276,11 +275,6 @@ SCENARIOS = {
         damaged,
         lambda folder: propreg("store", "salvage", folder / "s.sqlite", "--store", folder / "new.sqlite"),
         lambda folder: rows_of(folder / "new.sqlite"),
-    ),
-    "upgrade": Scenario(
-        lambda folder: shutil.copy(SAMPLE, folder / "s.sqlite"),
-        lambda folder: propreg("store", "leases", "--clear", "--store", folder / "s.sqlite"),
-        lambda folder: rows_of(folder / "s.sqlite"),
     ),
     "run folder": Scenario(lambda _: None, lambda folder: write_run(folder, "new"), run_of, part_of_new),
     "run folder that is replaced": Scenario(old_run, lambda folder: write_run(folder, "new"), run_of),

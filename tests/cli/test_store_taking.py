@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from hand_written import HEAD, write_lines
 from propreg.cli.app import app
 from propreg.store.errors import StudyError
 from propreg.store.export import write_export
@@ -62,7 +63,7 @@ def test_a_store_that_others_work_on_stays(
     (other,) = others
     with other:
         assert other.add(Record(RUNS[0], made_up(RUNS[0]), "b"), other.begin_session({}))
-    assert check_store(new) == (1, [], 0)
+    assert check_store(new) == (1, [])
 
 
 def test_what_cannot_be_read_makes_no_store(tmp_path: Path, export: Path) -> None:
@@ -132,9 +133,7 @@ def test_damage_is_not_handed_on(tmp_path: Path, store: Path, damage: str) -> No
     ids=lambda change: str(change)[:40],
 )
 def test_a_cell_of_anything_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
-    file = tmp_path / "bad.jsonl"
-    file.write_text(f'{{"format":"propreg runs","version":1}}\n{{"cell":{json.dumps(CELL | change)},"runs":[{ROW}]}}\n'
-                    .replace("None", "null").replace("'", '"'))  # fmt: skip
+    file = write_lines(tmp_path / "bad.jsonl", (json.dumps(CELL | change), json.dumps([ROW])))
     said = one_sentence(propreg("store", "import", file, "--store", tmp_path / "new.sqlite"))
     assert "bad.jsonl is damaged" in said
     assert not (tmp_path / "new.sqlite").exists()
@@ -144,7 +143,7 @@ def test_a_cell_of_anything_is_refused(tmp_path: Path, change: dict[str, Any]) -
 @pytest.mark.parametrize("place", ["head", "cell", "dataset", "runs"])
 def test_brackets_that_are_too_deep_are_damage(tmp_path: Path, depth: int, place: str) -> None:
     deep = "[" * depth + "]" * depth
-    head, cell, runs = '{"format":"propreg runs","version":1}', json.dumps(CELL), "[]"
+    head, cell, runs = HEAD, json.dumps(CELL), "[]"
     if place == "head":
         head = f'{{"format":"propreg runs","version":{deep}}}'
     elif place == "cell":
@@ -153,8 +152,7 @@ def test_brackets_that_are_too_deep_are_damage(tmp_path: Path, depth: int, place
         cell = f'{{"dataset":{deep},"digest":""}}'
     else:
         runs = deep
-    file = tmp_path / "bad.jsonl"
-    file.write_text(f'{head}\n{{"cell":{cell},"runs":{runs}}}\n')
+    file = write_lines(tmp_path / "bad.jsonl", (cell, runs), head=head)
     said = one_sentence(propreg("store", "import", file, "--store", tmp_path / "new.sqlite"))
     assert "bad.jsonl is damaged" in said
     if place == "head" or depth > 1000:

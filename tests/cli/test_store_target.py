@@ -42,7 +42,7 @@ def test_the_store_itself_stays(store: Path) -> None:
     (store.parent / "hard.jsonl").hardlink_to(store)
     for name in ("mine.sqlite", "./mine.sqlite", str(store), "link.jsonl", "hard.jsonl"):
         refused(store, name, "is the store itself: name another file, for example runs.jsonl.gz")
-    assert check_store(store) == (3, [], 0)
+    assert check_store(store) == (3, [])
 
 
 def test_another_database_stays(store: Path) -> None:

@@ -33,9 +33,9 @@ def test_no_more_pages(tmp_path: Path, undisturbed: str) -> None:
         store.db.execute(f"PRAGMA max_page_count = {pages + 8}")
         with pytest.raises(StudyError, match="cannot grow, the disk is full: free some space"):
             reproduce(batches(), store, MadeUp)
-    runs, wrong, undigested = check_store(path)
+    runs, wrong = check_store(path)
     assert 0 < runs < 200
-    assert (wrong, undigested) == ([], 0)
+    assert wrong == []
     with Store(path) as store:
         reproduce(batches(), store, MadeUp)
     assert exported(path) == undisturbed

@@ -67,7 +67,7 @@ def test_a_single_writer_works_without_a_log(share: Path, tmp_path: Path) -> Non
         logs.append(log_of(path).exists() or has_wal(path))
         if progress.done == 50:
             assert writer_file(path).is_symlink()
-            assert check_store(path) == (50, [], 0), "readers read meanwhile"
+            assert check_store(path) == (50, []), "readers read meanwhile"
 
     with Store(path) as store:
         assert reproduce(batches(), store, MadeUp, tell=look).missing == 0
@@ -107,7 +107,7 @@ def test_a_second_writer_is_refused_with_the_way_out(share: Path) -> None:
     other.start()
     assert answers.get() == "", "and then the second one may"
     other.join()
-    assert check_store(path) == (2, [], 0)
+    assert check_store(path) == (2, [])
 
 
 def test_shards_are_merged(share: Path) -> None:
@@ -115,7 +115,7 @@ def test_shards_are_merged(share: Path) -> None:
         fill(share / f"{name}.sqlite", runs)
     for name in ("one", "two"):
         take_into(share / "all.sqlite", share / f"{name}.sqlite")
-    assert check_store(share / "all.sqlite") == (3, [], 0)
+    assert check_store(share / "all.sqlite") == (3, [])
 
 
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
@@ -147,11 +147,11 @@ def test_a_store_in_wal_mode_is_read_and_converted(tmp_path: Path, share: Path) 
         path = share / f"{name}.sqlite"
         before = sorted(file.name for file in share.iterdir())
         assert has_wal(path)
-        assert check_store(path) == (runs, [], 0)
+        assert check_store(path) == (runs, [])
         assert sorted(file.name for file in share.iterdir()) == before, "reading makes no files there"
         Store(path).close()
         assert not has_wal(path)
-        assert check_store(path) == (runs, [], 0)
+        assert check_store(path) == (runs, [])
         assert not log_of(path).exists()
         shutil.copy(path, tmp_path / "back.sqlite")
         Store(tmp_path / "back.sqlite").close()
@@ -171,7 +171,7 @@ def test_the_journal_of_a_writer_that_was_killed_is_rolled_back_by_readers(share
     whole, half = path.read_bytes(), copy.read_bytes()
     assert whole != half[: len(whole)], "nothing of the transaction is in the file yet"
     before = sorted(file.name for file in share.iterdir())
-    assert check_store(copy) == (20, [], 0)
+    assert check_store(copy) == (20, [])
     assert exported(copy) == exported(path)
     assert sorted(file.name for file in share.iterdir()) == before
 

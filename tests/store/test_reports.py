@@ -146,7 +146,7 @@ def test_a_score_of_another_metric_is_stored_exported_and_read(tmp_path: Path) -
         assert store.find(record.run.key) == record
         assert store.tests(record.run.cell.text, record.run.split, but=99) == [2.0]
         write_export(file, store.rows())
-    assert check_store(path) == (1, [], 0)
+    assert check_store(path) == (1, [])
     assert '"version":3' in file.read_text().splitlines()[0]
     results = load_results(file)
     found = results.outcome(RUNS[0].cell, RUNS[0].split, RUNS[0].seed)
@@ -168,7 +168,7 @@ def test_reports_are_stored_exported_and_imported(tmp_path: Path) -> None:
         write_export(file, store.rows())
         widths = [len(row) for row in store.rows()]
     assert sorted(widths) == [12, 14, 14, 14], "a run without reports is the row that it always was"
-    assert check_store(path) == (4, [], 0)
+    assert check_store(path) == (4, [])
     found = load_results(file).outcome(RUNS[1].cell, RUNS[1].split, RUNS[1].seed)
     assert found == records[1].outcome
     assert [report.rule for report in found.all_reports("official")] == ["official", "strict"]
@@ -280,7 +280,7 @@ def test_measures_complete_a_row_that_agrees(tmp_path: Path) -> None:
         assert not store.add(Record(RUNS[0], PLAIN, "b"), second), "nothing is lost"
         assert store.find(RUNS[0].key).outcome == MEASURED
         assert [session["runs"] for session in store.sessions()] == [0, 1]
-    assert check_store(tmp_path / "store.sqlite") == (1, [], 0)
+    assert check_store(tmp_path / "store.sqlite") == (1, [])
 
 
 def test_the_reports_of_two_trainings_are_joined(tmp_path: Path) -> None:

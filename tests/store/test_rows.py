@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from hand_written import write_lines
 from propreg.cli.app import app
 from propreg.store.errors import StudyError
 from propreg.store.export import write_export
@@ -50,8 +51,7 @@ CELL = Cell("digits", "0" * 64)
 
 def _export(path: Path, *rows: dict[str, Any]) -> Path:
     runs = json.dumps([list(row.values()) for row in rows])
-    path.write_text(f'{{"format":"propreg runs","version":1}}\n{{"cell":{CELL.text},"runs":{runs}}}\n')
-    return path
+    return write_lines(path, (CELL.text, runs))
 
 
 @pytest.mark.parametrize("change", [{}, {"failed_at": 13, "epoch": 0}, {"measures": '{"omega":0.5,"length":2}'}])

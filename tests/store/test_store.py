@@ -1,6 +1,5 @@
 """The store: each key once, refusals that leave the file alone, and what a check finds."""
 
-import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -9,11 +8,10 @@ import pytest
 
 from propreg.store.errors import StudyError
 from propreg.store.integrity import check_store
-from propreg.store.run import Cell, Outcome, Record, Run
+from propreg.store.run import Outcome, Record, Run
 from propreg.store.store import Store
 from study.sweeping import batches, made_up
 
-SAMPLE = Path(__file__).with_name("schema-1.sqlite")
 RUNS = batches()[0].runs
 
 
@@ -47,19 +45,6 @@ def test_unknown_and_ambiguous_keys(tmp_path: Path) -> None:
             store.find("")
 
 
-def test_the_sample_of_schema_1_opens(tmp_path: Path) -> None:
-    """A store that an earlier propreg wrote is read and written by this one."""
-    path = tmp_path / "store.sqlite"
-    shutil.copy(SAMPLE, path)
-    assert check_store(path) == (12, [], 12)
-    with Store(path) as store:
-        text, split, seed, *_ = next(store.rows())
-        run = Run(Cell.from_text(text), split, seed)
-        assert store.find(run.key).outcome.test_of > 0
-        assert store.add(Record(Run(run.cell, 99, 99), Outcome(1, 2, 3, 4, 5, 6), ""), store.begin_session({}))
-    assert check_store(path) == (13, [], 12), "only the new run has a digest"
-
-
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     _fill(path)
@@ -71,6 +56,24 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
             Store(path, mode)
         assert [file.name for file in tmp_path.iterdir()] == ["store.sqlite"]
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_schema_that_no_release_has_written_is_damage(tmp_path: Path, version: int) -> None:
+    path = tmp_path / "store.sqlite"
+    _fill(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"PRAGMA user_version = {version}")
+    with pytest.raises(StudyError, match=rf"damaged or no SQLite file \(malformed version {version}"):
+        Store(path, "read")
+
+
+def test_a_table_that_is_missing_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    _fill(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("DROP TABLE leases")
+    assert "has no table leases: take" in check_store(path).wrong[0]
 
 
 def test_another_database_is_refused(tmp_path: Path) -> None:
@@ -87,7 +90,7 @@ def test_a_damaged_file_is_reported_and_left_alone(tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(StudyError, match=r"damaged or no SQLite file .* left as it is"):
         Store(path)
-    runs, wrong, _ = check_store(path)
+    runs, wrong = check_store(path)
     assert runs == 0
     assert "damaged" in wrong[0]
     assert path.read_bytes() == before
@@ -115,7 +118,7 @@ def test_a_check_finds_a_row_under_the_wrong_key(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE runs SET seed = seed + 50 WHERE key = (SELECT max(key) FROM runs)")
         db.execute("UPDATE runs SET val = val_of + 1 WHERE key = (SELECT min(key) FROM runs)")
-    _, wrong, _ = check_store(path)
+    _, wrong = check_store(path)
     assert any("not stored under its key" in line for line in wrong)
     assert any("more correct predictions than nodes" in line for line in wrong)
 
@@ -163,7 +166,7 @@ def test_a_reader_does_not_take_the_log_from_a_writer_that_comes_later(tmp_path:
         assert writer.add(Record(Run(record.run.cell, 99, 99), record.outcome, ""), writer.begin_session({}))
         with Store(path, "read") as another:
             assert len(another.keys()) == 6
-    assert check_store(path) == (6, [], 0)
+    assert check_store(path) == (6, [])
 
 
 def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:

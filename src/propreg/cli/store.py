@@ -19,18 +19,17 @@ def check(store: StorePath = DEFAULT_STORE, as_json: Json = False) -> None:
         from propreg.store.integrity import check_store
         from propreg.store.sqlite import log_of
 
-        runs, wrong, undigested = check_store(store)
+        runs, wrong = check_store(store)
     if as_json:
-        print_json({"runs": runs, "wrong": wrong, "without_digest": undigested})
+        print_json({"runs": runs, "wrong": wrong})
     else:
         for line in wrong:
             typer.echo(line, err=True)
         if runs or not wrong:  # else the sentence above says it all
-            older = f" ({undigested} without a digest, from an earlier propreg: changes in them cannot be detected)"
             end = "whole" if not wrong else f"{len(wrong)} wrong"
             if not store.stat().st_size and not log_of(store).exists():
                 end = "the file is empty: nothing was stored in it yet, or it was cut off"
-            typer.echo(f"{store}: {runs} runs, {end}{older if undigested else ''}.")
+            typer.echo(f"{store}: {runs} runs, {end}.")
     if wrong:
         raise typer.Exit(1)
 
@@ -159,9 +158,8 @@ def _take(sources: list[Path], path: Path, as_json: bool) -> None:
             if as_json:
                 print_json({"from": str(source), **vars(taken)})
                 continue
-            unchecked = "" if taken.checksums else " (imported without checksums: the export has none)"
             counts = f"{taken.added} runs added, {taken.same} known, {len(taken.unequal)} unequal"
-            typer.echo(f"{source}: {counts}{unchecked}.")
+            typer.echo(f"{source}: {counts}.")
             for key in taken.unequal:
                 typer.echo(f"{key}: {source} has a different result than {path}, which keeps its own.", err=True)
     if unequal:

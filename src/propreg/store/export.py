@@ -8,8 +8,8 @@ has the SHA-256 of all lines before it::
     {"cell":{…},"runs":[[split,seed,val,val_of,test,test_of,epoch,epochs,failed_at,measures,batch],…],"digests":"…"}
     {"runs":136410,"sha256":"…"}
 
-Versions 1 and 2 have neither digests nor a last line; they are read, but not written. A file whose name ends in ``.gz``
-is compressed, without a name or a time inside. The file beside it says who trained the runs.
+A file whose name ends in ``.gz`` is compressed, without a name or a time inside. The file beside it says who trained
+the runs.
 """
 
 import base64
@@ -31,8 +31,6 @@ from propreg.store.rows import DIGEST, WIDTHS, Row, implausible, row_digests
 from propreg.store.run import RunId
 
 FORMAT, VERSION = "propreg runs", 3
-CHECKED = 3
-"""The first version with checksums."""
 ENDS = (".jsonl.gz", ".jsonl")
 BESIDE = ".provenance.json"
 MOST_BYTES = 1 << 30
@@ -47,11 +45,11 @@ _OTHER = "name another file, for example runs.jsonl.gz"
 
 
 class CellText(NamedTuple):
-    """A line of an export as text: the cell, its rows, and their digests, None where the format has none."""
+    """A line of an export as text: the cell, its rows, and their digests."""
 
     cell: str
     runs: str
-    digests: str | None
+    digests: str
 
 
 def to_lines(rows: Iterable[Row]) -> Iterator[str]:
@@ -138,10 +136,8 @@ def unchecked_rows(text: CellText, path: Path) -> list[list[Any]]:
     return rows
 
 
-def digests_of(text: CellText, path: Path) -> list[bytes] | None:
-    """The digests of a line's rows; None where the format has none."""
-    if text.digests is None:
-        return None
+def digests_of(text: CellText, path: Path) -> list[bytes]:
+    """The digests of a line's rows."""
     try:
         raw = base64.b64decode(text.digests, validate=True)
     except ValueError as error:
@@ -152,7 +148,7 @@ def digests_of(text: CellText, path: Path) -> list[bytes] | None:
 def check_rows(
     cell: str,
     rows: Sequence[Sequence[Any]],
-    digests: Sequence[bytes | None] | None,
+    digests: Sequence[bytes | None],
     path: Path,
     mend: str = _MEND,
 ) -> None:
@@ -161,19 +157,18 @@ def check_rows(
     Args:
         cell: The text of their cell.
         rows: The rows, without it.
-        digests: The digest of each; None for a row, or for all, where there is none.
+        digests: The digest of each; None where it is missing.
         path: Where they come from.
         mend: The fix.
 
     Raises:
         StudyError: If there is one.
     """
-    if digests is not None and len(digests) != len(rows):
+    if len(digests) != len(rows):
         raise damaged(path)
-    known = digests or [None] * len(rows)
-    for row, digest, found in zip(rows, known, row_digests(cell, rows), strict=True):
+    for row, digest, found in zip(rows, digests, row_digests(cell, rows), strict=True):
         wrong = implausible(row)
-        if digest is not None and digest != found:
+        if digest != found:
             wrong = ["was changed after it was stored", *wrong]
         if wrong:
             who = f"the run of split {str(row[0])[:9]}, seed {str(row[1])[:9]}"
@@ -191,15 +186,14 @@ def read_texts(path: Path) -> Iterator[CellText]:
         lines = raw.decode().splitlines()
     except UnicodeDecodeError as error:
         raise _unreadable(path, error) from error
-    version = _version(lines[0] if lines else None, path)
-    if version >= CHECKED:
-        _check_whole(raw, lines.pop(), path)
+    _check_version(lines[0] if lines else None, path)
+    _check_whole(raw, lines.pop(), path)
     for line in lines[1:]:
-        yield _split(line, version, path)
+        yield _split(line, path)
 
 
 def readable_texts(path: Path) -> Iterator[CellText]:
-    """What is left of the cells of a damaged export that has digests."""
+    """What is left of the cells of a damaged export."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -208,7 +202,7 @@ def readable_texts(path: Path) -> Iterator[CellText]:
         raw = b"".join(_inflated(raw))
     for line in raw.decode(errors="replace").splitlines():
         with suppress(StudyError):
-            yield _split(line, CHECKED, path)
+            yield _split(line, path)
 
 
 def _inflated(raw: bytes) -> Iterator[bytes]:
@@ -223,13 +217,12 @@ def _inflated(raw: bytes) -> Iterator[bytes]:
             yield part
 
 
-def _split(line: str, version: int, path: Path) -> CellText:
+def _split(line: str, path: Path) -> CellText:
     """A line of a cell as its parts."""
-    runs, end = line.find(_RUNS), line.rfind(_DIGESTS) if version >= CHECKED else len(line) - 1
-    if not line.startswith(_CELL) or not 0 <= runs < end or not line.endswith('"}' if version >= CHECKED else "}"):
+    runs, end = line.find(_RUNS), line.rfind(_DIGESTS)
+    if not line.startswith(_CELL) or not 0 <= runs < end or not line.endswith('"}'):
         raise damaged(path)
-    digests = line[end + len(_DIGESTS) : -2] if version >= CHECKED else None
-    return CellText(line[len(_CELL) : runs], line[runs + len(_RUNS) : end], digests)
+    return CellText(line[len(_CELL) : runs], line[runs + len(_RUNS) : end], line[end + len(_DIGESTS) : -2])
 
 
 def _check_whole(raw: bytes, last: str, path: Path) -> None:
@@ -262,20 +255,19 @@ def _unreadable(path: Path, error: Exception) -> StudyError:
     return StudyError(f"{path} cannot be read as exported runs ({_why(error)}): name another file.")
 
 
-def _version(first: str | None, path: Path) -> int:
-    """The version of the format that the first line of a file names."""
+def _check_version(first: str | None, path: Path) -> None:
+    """Refuse a file whose first line does not name the format and its version."""
     head = None if first is None else parsed(first, path)
     if not isinstance(head, dict) or head.get("format") != FORMAT:
         raise StudyError(f"{path} does not hold exported runs: its first line should name the format.")
     version = head.get("version")
-    if type(version) is not int:
+    if type(version) is not int or version < VERSION:
         raise damaged(path)
     if version > VERSION:
         raise StudyError(
             f"{path} has format version {version}, this propreg knows versions up to {VERSION}: "
             "install the newer propreg that wrote it."
         )
-    return version
 
 
 def damaged(path: Path) -> StudyError:

@@ -17,11 +17,10 @@ from propreg.store.store import Store
 
 
 class Checked(NamedTuple):
-    """How many runs a store has, what is wrong with it, and how many runs of an earlier propreg have no digest."""
+    """How many runs a store has, and what is wrong with it."""
 
     runs: int
     wrong: list[str]
-    without_digest: int = 0
 
 
 class Fixes:
@@ -127,7 +126,7 @@ def _check(store: Store) -> Checked:
         seen.add(key)
         name = f"{key[:16]} ({cell.dataset}, split {split}, seed {seed})"
         never = impossible(cell, row[1:])
-        if key in digests and row_digest(row) != digests[key]:
+        if digests.get(key) != row_digest(row):
             wrong.append(
                 f"run {name} {' and '.join(['was changed after it was stored', *never])}: {fix.mend(key[:16])}"
             )
@@ -140,14 +139,14 @@ def _check(store: Store) -> Checked:
     gone = digests.keys() - keys
     wrong += [f"run {key} has a digest, but is gone: {fix.mend(key)}" for key in _beginnings(gone)]
     total = store.total()
-    if total not in (None, len(keys), len(keys | gone)):
+    if total not in (len(keys), len(keys | gone)):
         wrong.append(f"{store.path} should have {total} runs, and has {len(keys)}: {fix.anew}")
     wrong += _batches_and_leases(store, keys, fix)
     try:
         store.sessions()
     except StudyError as error:
         wrong.append(str(error))
-    return Checked(len(keys), wrong, len(seen - digests.keys()))
+    return Checked(len(keys), wrong)
 
 
 def _batches_and_leases(store: Store, keys: set[str], fix: Fixes) -> Iterator[str]:

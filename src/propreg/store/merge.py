@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from propreg.store.errors import StudyError
 from propreg.store.export import damaged, parsed, read_sidecar, read_texts, rows_of
@@ -16,24 +16,18 @@ from propreg.store.store import Store
 
 @dataclass
 class Taken:
-    """The counts of an import: runs added or completed, runs known, and the keys whose results contradict the store.
-
-    ``checksums`` is false for an export of an earlier propreg, which has none: a changed number in it is not noticed.
-    """
+    """The counts of an import: runs added or completed, runs known, and the keys whose results contradict the store."""
 
     added: int = 0
     same: int = 0
     unequal: list[str] = field(default_factory=list)
-    checksums: bool = True
 
 
-@dataclass
-class _Source:
-    """The sessions that trained the runs of a file, the runs, and whether the file has checksums."""
+class _Source(NamedTuple):
+    """The sessions that trained the runs of a file, and the runs."""
 
     made_by: list[dict[str, Any]]
-    records: list[Record] = field(default_factory=list)
-    checksums: bool = True
+    records: list[Record]
 
 
 def take_into(store: Path, path: Path) -> Taken:
@@ -66,7 +60,7 @@ def _read(path: Path) -> _Source:
 
 
 def _exported(path: Path) -> _Source:
-    found = _Source(read_sidecar(path))
+    records = list[Record]()
     for text in read_texts(path):
         value = parsed(text.cell, path)
         try:
@@ -75,11 +69,10 @@ def _exported(path: Path) -> _Source:
             raise StudyError(f"{path} is damaged, or from a newer propreg: {error}") from error
         except RecursionError as error:
             raise damaged(path) from error
-        found.records += [_record(cell, row) for row in rows_of(text, path)]
-        found.checksums = text.digests is not None
-    for record in found.records:
+        records += [_record(cell, row) for row in rows_of(text, path)]
+    for record in records:
         _refuse_impossible(record, path)
-    return found
+    return _Source(read_sidecar(path), records)
 
 
 def _refuse_impossible(record: Record, path: Path) -> None:
@@ -131,7 +124,7 @@ def _record(cell: Cell, row: Sequence[Any]) -> Record:
 
 
 def _add(store: Store, path: Path, source: _Source) -> Taken:
-    taken = Taken(checksums=source.checksums)
+    taken = Taken()
     with store.transaction():
         _refuse_other_sizes(store, source.records, path)
         number = store.begin_session_within({"taken_from": path.name, "made_by": source.made_by})

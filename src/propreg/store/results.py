@@ -266,8 +266,8 @@ def _take_store(results: Results, store: Store) -> None:
                     engines[by] = engines_of([sessions[session]], row[-1])
                 results.take_engine(row[:3], engines[by])
     gone = len(digests.keys() - seen)
-    if gone or total not in (None, len(seen)):
-        lost = gone or abs((total or 0) - len(seen))
+    if gone or total != len(seen):
+        lost = gone or abs(total - len(seen))
         raise StudyError(f"{store.path} is damaged, {lost} of its runs cannot be found: {look}.")
 
 

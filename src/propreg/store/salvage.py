@@ -15,7 +15,7 @@ from propreg.store.integrity import Sizes, cell_of, check_store, impossible
 from propreg.store.rows import Row, row_digests
 from propreg.store.run import Cell, Outcome, Record, Run, batch_id
 from propreg.store.sqlite import is_store
-from propreg.store.store import Store, trimmed
+from propreg.store.store import COLUMNS, Store, trimmed
 
 Notes = dict[int, dict[str, Any]]
 
@@ -42,8 +42,8 @@ class _Found:
 def salvage(source: Path, store: Path) -> Salvaged:
     """Take what has a good digest from a damaged store or export into a new store.
 
-    Runs without a digest, of an earlier propreg, are left out: whether they changed cannot be known. Of runs that
-    disagree on the size of a split, the fewer are left out. The source is only read.
+    Runs without a digest are left out: whether they changed cannot be known. Of runs that disagree on the size of a
+    split, the fewer are left out. The source is only read.
 
     Args:
         source: The damaged file.
@@ -106,7 +106,7 @@ def _lines(path: Path) -> Iterator[_Found]:
     """The rows of an export that can be read."""
     for text in readable_texts(path):
         with suppress(StudyError):
-            rows, digests = unchecked_rows(text, path), digests_of(text, path) or []
+            rows, digests = unchecked_rows(text, path), digests_of(text, path)
             yield from (_Found(text.cell, tuple(row), digest) for row, digest in zip(rows, digests, strict=False))
 
 
@@ -114,7 +114,7 @@ def _rows(store: Store) -> Iterator[_Found]:
     """The rows of a store that can be read, from both ends: a damaged page ends a query."""
     cells = dict(_both_ends(store, "SELECT id, text FROM cells ORDER BY id"))
     digests = dict(_both_ends(store, "SELECT key, digest FROM digests ORDER BY key"))
-    columns = f"split, seed, {store.columns()}, batch"
+    columns = f"split, seed, {COLUMNS}, batch"
     seen = set[str]()
     for order in ("key", "cell, split, seed"):
         for key, cell, session, *row in _both_ends(

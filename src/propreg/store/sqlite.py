@@ -37,7 +37,9 @@ CREATE TABLE runs (
     failed_at INTEGER,                    -- the epoch whose loss was NaN or infinite
     measures TEXT,                        -- canonical JSON of further numbers, such as ω
     batch TEXT NOT NULL,                  -- the batch it was trained in
-    session INTEGER NOT NULL REFERENCES sessions (id)
+    session INTEGER NOT NULL REFERENCES sessions (id),
+    metric TEXT NOT NULL DEFAULT 'accuracy',  -- of val and test, which are reals where it is another
+    reports TEXT                          -- see propreg.store.reports
 ) WITHOUT ROWID;
 CREATE INDEX runs_by_cell ON runs (cell, split, seed);
 CREATE TABLE batches (
@@ -58,23 +60,16 @@ CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
     info TEXT NOT NULL                    -- JSON: machine, versions, device, when
 );
+CREATE TABLE digests (
+    key TEXT PRIMARY KEY,
+    digest BLOB NOT NULL                  -- of the run's row, see propreg.store.rows
+) WITHOUT ROWID;
+CREATE TABLE totals (
+    name TEXT PRIMARY KEY,
+    number INTEGER NOT NULL               -- of the runs, so that rows that can no longer be found are missed
+) WITHOUT ROWID;
+INSERT INTO totals (name, number) VALUES ('runs', 0)
 """
-
-# What each later version adds, in new stores and in older ones that are opened for writing:
-# 2: The metric of val and test, which are reals where it is not accuracy; the reports of a run, see
-#    propreg.store.reports; and a digest of each row, see propreg.store.integrity, which late stores of version 1 have.
-# 3: The number of runs, so that rows that can no longer be found are missed.
-_ADDED = {
-    2: """
-ALTER TABLE runs ADD COLUMN metric TEXT NOT NULL DEFAULT 'accuracy';
-ALTER TABLE runs ADD COLUMN reports TEXT;
-CREATE TABLE IF NOT EXISTS digests (key TEXT PRIMARY KEY, digest BLOB NOT NULL) WITHOUT ROWID;
-""",
-    3: """
-CREATE TABLE totals (name TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
-INSERT INTO totals (name, number) SELECT 'runs', count(*) FROM runs;
-""",
-}
 
 _HEADER, _LONGEST = 100, 200
 _RIGHTS = {"write": "rwc", "update": "rw", "read": "ro"}
@@ -145,9 +140,8 @@ class Opened:
 def open_store(path: Path, mode: str) -> Opened:
     """Connect to a store. Transactions are the caller's.
 
-    A file without any table is a store without runs: a kill or a full disk may leave one that was being made. An older
-    store is brought to this version if it is opened for writing, and read as it is otherwise. On a network file system
-    it has a rollback journal and one writer.
+    A file without any table is a store without runs: a kill or a full disk may leave one that was being made. On a
+    network file system it has a rollback journal and one writer.
 
     Args:
         path: The file.
@@ -182,7 +176,7 @@ def open_store(path: Path, mode: str) -> Opened:
 
 
 def _prepare(db: sqlite3.Connection, path: Path, mode: str, network: str) -> None:
-    """Make what a writer needs: the journal, the tables, and this version of them."""
+    """Make what a writer needs: the journal and the tables."""
     use_journal = _leave_wal if network else _use_wal
     if network and has_wal(path):  # before the first read, which would share memory between processes
         use_journal(db)
@@ -194,8 +188,6 @@ def _prepare(db: sqlite3.Connection, path: Path, mode: str, network: str) -> Non
     # In WAL mode a kill loses nothing, and files stay whole.
     db.execute(f"PRAGMA synchronous = {'FULL' if network else 'NORMAL'}")
     db.execute("PRAGMA foreign_keys = ON")
-    if version_of(db) < VERSION:
-        _upgrade(db)
 
 
 def _open_to_read(path: Path, network: str) -> Opened:
@@ -300,21 +292,16 @@ def log_of(path: Path) -> Path:
     return real.with_name(f"{real.name}-wal")
 
 
-def create(db: sqlite3.Connection, version: int = VERSION) -> None:
+def create(db: sqlite3.Connection) -> None:
     """Make the tables of a store in a database that has none, inside the caller's transaction."""
-    _execute(db, _TABLES)
-    _add(db, range(2, version + 1))
+    for statement in _TABLES.split(";"):  # not executescript, which commits first
+        db.execute(statement)
     db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {version}")
-
-
-def version_of(db: sqlite3.Connection) -> int:
-    """The version of a store's tables."""
-    return _ids(db)[1]
+    db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def missing(db: sqlite3.Connection) -> list[str]:
-    """The tables of a store, and their columns, that a database of its version lacks, in words.
+    """The tables of a store, and their columns, that a database lacks, in words.
 
     Example:
         >>> db = sqlite3.connect(":memory:")
@@ -325,7 +312,7 @@ def missing(db: sqlite3.Connection) -> list[str]:
         ['column cost of table batches', 'table leases']
     """
     with closing(sqlite3.connect(":memory:")) as new:
-        create(new, version_of(db))
+        create(new)
         wanted = _columns(new)
     there = _columns(db)
     found = [f"table {table}" for table in wanted.keys() - there.keys()]
@@ -418,7 +405,7 @@ def _refuse_others(db: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema {version}, this propreg knows schemas up to {VERSION}: "
             "install the newer propreg that wrote it."
         )
-    if version < 1:
+    if version < VERSION:
         raise sqlite3.DatabaseError(f"malformed version {version} of its schema")
 
 
@@ -448,23 +435,6 @@ def _create(db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")
         if _is_blank(db):  # else another process was faster
             create(db)
-
-
-def _upgrade(db: sqlite3.Connection) -> None:
-    with db:  # whole or not at all
-        db.execute("BEGIN IMMEDIATE")
-        _add(db, range(version_of(db) + 1, VERSION + 1))  # read again: another process may have been faster
-        db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _add(db: sqlite3.Connection, versions: range) -> None:
-    for version in versions:
-        _execute(db, _ADDED[version])
-
-
-def _execute(db: sqlite3.Connection, statements: str) -> None:
-    for statement in statements.split(";"):  # not executescript, which commits first
-        db.execute(statement)
 
 
 def _columns(db: sqlite3.Connection) -> dict[str, set[str]]:

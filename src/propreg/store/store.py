@@ -24,11 +24,11 @@ from propreg.store.locks import Worker
 from propreg.store.reports import ACCURACY, merge_reports
 from propreg.store.rows import Row, row_digest
 from propreg.store.run import Batch, Cell, Outcome, Record, Run, batch_id
-from propreg.store.sqlite import BUSY_SECONDS, open_store, store_sentence, version_of
+from propreg.store.sqlite import BUSY_SECONDS, open_store, store_sentence
 
-_COLUMNS = ", ".join(Outcome.__dataclass_fields__)
+COLUMNS = ", ".join(Outcome.__dataclass_fields__)
+"""The columns of an outcome."""
 _NOT_COUNTED_TWICE = "max({}, (SELECT count(*) FROM runs))"
-_COLUMNS_1 = _COLUMNS.replace("metric, reports", f"'{ACCURACY}', NULL")
 
 
 class Store:
@@ -193,7 +193,7 @@ class Store:
             self._count(_NOT_COUNTED_TWICE.format("number") if gone else "number + 1")
             return True
         found = self.db.execute(
-            f"SELECT text, split, seed, {_COLUMNS}, batch, digest, session FROM runs LEFT JOIN cells ON cells.id = cell"
+            f"SELECT text, split, seed, {COLUMNS}, batch, digest, session FROM runs LEFT JOIN cells ON cells.id = cell"
             " LEFT JOIN digests ON digests.key = runs.key WHERE runs.key = ?",
             (run.key,),
         ).fetchone()
@@ -204,7 +204,7 @@ class Store:
                 self._note_digest(run.key, digest)
         elif noted == digest:
             self._replace(record, session)
-        elif noted in (None, intact):
+        elif noted == intact:
             return self._complete(Outcome(*stored[3:-1]), by, record, session)
         return False
 
@@ -262,7 +262,7 @@ class Store:
         text, key = run.cell.text, run.key
         self.db.execute("INSERT INTO cells (text) VALUES (?) ON CONFLICT (text) DO NOTHING", (text,))
         done = self.db.execute(
-            f"INSERT INTO runs (cell, split, seed, {_COLUMNS}, batch, key, session) VALUES ((SELECT id FROM cells WHERE"
+            f"INSERT INTO runs (cell, split, seed, {COLUMNS}, batch, key, session) VALUES ((SELECT id FROM cells WHERE"
             f" text = ?), {', '.join('?' * (len(vars(out)) + 5))}) ON CONFLICT (key) DO NOTHING",
             (text, run.split, run.seed, *vars(out).values(), record.batch, key, session),
         )
@@ -274,15 +274,12 @@ class Store:
         self.db.execute("INSERT OR REPLACE INTO digests (key, digest) VALUES (?, ?)", (key, digest))
 
     def digests(self) -> dict[str, bytes]:
-        """The digests of runs by key; runs of an earlier propreg have none."""
+        """The digests of runs by key."""
         with self.reading():
-            tables = self.db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'digests'")
-            if tables.fetchone() is None:
-                return {}
             return dict(self.db.execute("SELECT key, digest FROM digests").fetchall())
 
     def is_whole(self, key: str) -> bool:
-        """Whether the run of a key matches its digest; one of an earlier propreg has none to match."""
+        """Whether the run of a key matches its digest."""
         with suppress(StudyError):
             self.find(key, verify=True)
             return True
@@ -290,16 +287,12 @@ class Store:
 
     def _digest(self, key: str) -> bytes | None:
         with self.reading():
-            if version_of(self.db) < 2:
-                return self.digests().get(key)
             row = self.db.execute("SELECT digest FROM digests WHERE key = ?", (key,)).fetchone()
         return None if row is None else row[0]
 
-    def total(self) -> int | None:
-        """How many runs were stored by the count beside them; None in a store of an earlier propreg."""
+    def total(self) -> int:
+        """How many runs were stored by the count beside them; -1 if it is damaged."""
         with self.reading():
-            if version_of(self.db) < 3:
-                return None
             row = self.db.execute("SELECT number FROM totals WHERE name = 'runs'").fetchone()
         return row[0] if row and type(row[0]) is int else -1
 
@@ -311,9 +304,8 @@ class Store:
 
     def recorded(self, batch: Batch) -> set[str]:
         """The keys of a batch's members that are recorded with all reports that the batch asks for."""
-        asks = batch.rules or batch.measures
+        column = "reports" if batch.rules or batch.measures else "NULL"
         with self.reading():
-            column = "reports" if asks and version_of(self.db) > 1 else "NULL"
             members = json.dumps([run.key for run in batch.runs])
             rows = self.db.execute(
                 f"SELECT key, {column} FROM runs WHERE key IN (SELECT value FROM json_each(?))", (members,)
@@ -332,13 +324,13 @@ class Store:
         """
         with self.reading():
             rows = self.db.execute(
-                f"SELECT key, text, split, seed, {self.columns()}, batch FROM runs JOIN cells ON cells.id = cell"
+                f"SELECT key, text, split, seed, {COLUMNS}, batch FROM runs JOIN cells ON cells.id = cell"
                 " WHERE key >= ? AND key < ? LIMIT 2",
                 (key, key + "g"),
             ).fetchall()
         check_one(len(rows), self.path, key)
         whole, row = rows[0][0], trimmed(rows[0][1:])
-        if verify and (Run.key_of(*row[:3]) != whole or self._digest(whole) not in (None, row_digest(row))):
+        if verify and (Run.key_of(*row[:3]) != whole or self._digest(whole) != row_digest(row)):
             raise StudyError(
                 f"{self.path} is damaged, run {whole[:16]} was changed after it was stored: "
                 f"propreg store check --store {shlex.quote(str(self.path))} lists the fix."
@@ -350,7 +342,7 @@ class Store:
         """The test scores of a cell on a split, accuracies as fractions, of every seed but one."""
         with self.reading():
             rows = self.db.execute(
-                f"SELECT {self.columns()} FROM runs JOIN cells ON cells.id = cell"
+                f"SELECT {COLUMNS} FROM runs JOIN cells ON cells.id = cell"
                 " WHERE text = ? AND split = ? AND seed != ? ORDER BY seed",
                 (cell, split, but),
             ).fetchall()
@@ -360,7 +352,7 @@ class Store:
         """All rows with their cells' texts, see :mod:`propreg.store.rows`, sorted by cell, split and seed."""
         with self.reading():
             for row in self.db.execute(
-                f"SELECT text, split, seed, {self.columns()}, batch FROM runs JOIN cells ON cells.id = cell"
+                f"SELECT text, split, seed, {COLUMNS}, batch FROM runs JOIN cells ON cells.id = cell"
                 " ORDER BY text, split, seed"
             ):
                 yield trimmed(row)
@@ -369,7 +361,7 @@ class Store:
         """The key and the session of each row, and the row, as :meth:`rows`."""
         with self.reading():
             for key, session, *row in self.db.execute(
-                f"SELECT runs.key, session, text, split, seed, {self.columns()}, batch FROM runs"
+                f"SELECT runs.key, session, text, split, seed, {COLUMNS}, batch FROM runs"
                 " JOIN cells ON cells.id = cell ORDER BY text, split, seed"
             ):
                 yield key, session, trimmed(tuple(row))
@@ -378,10 +370,6 @@ class Store:
         """The cells' texts, splits and seeds of all finished runs, without reading their results."""
         with self.reading():
             return set(self.db.execute("SELECT text, split, seed FROM runs JOIN cells ON cells.id = cell"))
-
-    def columns(self) -> str:
-        """The columns of an outcome; another process may have brought the file to this version since it was opened."""
-        return _COLUMNS if version_of(self.db) > 1 else _COLUMNS_1
 
     def note_batch(self, batch: Batch, session: int, seconds: float | None = None) -> None:
         """Note a batch's members, and how long a whole training took."""

@@ -57,7 +57,7 @@ def test_killed_sweeps_end_in_the_same_bytes(
         shares = [session["runs"] for session in store.sessions()]
     assert sum(shares) == 200
     assert early > kills // 2, "most kills should have come while something was left to train"
-    assert check_store(path) == (200, [], 0)
+    assert check_store(path) == (200, [])
     inputs(workers * kills)
 
 

@@ -125,4 +125,4 @@ def test_measures_and_further_rules_are_recorded_and_change_nothing_else(tmp_pat
             assert own.measures is not None
             assert sum(own.measures.test.right) == record.outcome.test
             store.add(record, session)
-    assert check_store(tmp_path / "store.sqlite") == (3, [], 0)
+    assert check_store(tmp_path / "store.sqlite") == (3, [])
