@@ -5,11 +5,12 @@ Only complete lines have numbers: picking from a part of the grid would be a dif
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS
-from propreg.statistics import Difference, paired, summarize
+from propreg.statistics import Difference, Runs, paired, summarize
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line
@@ -77,17 +78,17 @@ class Row:
     method: str
     preset: str
     selection: str
-    strength: float | None
-    runs: int
-    mean: float | None
-    std: float | None
-    low: float | None
-    high: float | None
-    difference: float | None
-    p_value: float | None
-    paper_mean: float | None
-    paper_std: float | None
-    verdict: str
+    strength: float | None = None
+    runs: int = 0
+    mean: float | None = None
+    std: float | None = None
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None
+    p_value: float | None = None
+    paper_mean: float | None = None
+    paper_std: float | None = None
+    verdict: str = ""
     won: float | None = None
     failed: int = 0
     at_end: bool = False
@@ -204,44 +205,43 @@ def pick(means: Iterable[float]) -> int:
     return int(np.argmax(np.round(list(means), 9)))  # rounded: a tie is a tie on every machine
 
 
+def row_of(line: Line, selection: str, test: Runs | None, apart: Difference | None, **more: Any) -> Row:
+    """The row of a line: its scores, and their difference to the plain model, as far as they are known."""
+    name = (line.model, line.dataset, line.method.method, line.preset, selection)
+    scores = {} if test is None else vars(summarize(test))
+    gain: dict[str, Any] = {}
+    if apart is not None:
+        gain = {"difference": scale_of(line.dataset).sign * apart.mean, "p_value": apart.p_value, "won": apart.won}
+    return Row(*name, **{**scores, **gain, "against_plain": apart, **more})
+
+
 def _row(
     line: Line, paper: str, results: Results, selection: str, at: int, accuracies: list[Accuracies], rule: str
 ) -> Row:
-    cell, test = line.cells[at], accuracies[at].test
-    summary = summarize(test)
-    scale = scale_of(line.dataset)
+    cell, test, scale = line.cells[at], accuracies[at].test, scale_of(line.dataset)
     base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
-    difference = None if base is None else paired(scale.sign * test, scale.sign * base.test)
-    number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
-    return Row(
-        model=line.model,
-        dataset=line.dataset,
-        method=line.method.method,
-        preset=line.preset,
-        selection=selection,
+    mean, std = _paper(line, paper)
+    return row_of(
+        line,
+        selection,
+        test,
+        None if base is None else paired(scale.sign * test, scale.sign * base.test),
         strength=cell.strength,
-        runs=summary.runs,
-        mean=summary.mean,
-        std=summary.std,
-        low=summary.low,
-        high=summary.high,
-        difference=None if difference is None else scale.sign * difference.mean,
-        p_value=None if difference is None else difference.p_value,
-        paper_mean=None if number is None else number[0],
-        paper_std=None if number is None else number[1],
-        verdict="" if number is None else verdict(test, number[0], scale.margin),
-        won=None if difference is None else difference.won,
+        paper_mean=mean,
+        paper_std=std,
+        verdict="" if mean is None else verdict(test, mean, scale.margin),
         failed=results.failed(cell, line.splits, line.seeds),
         at_end=len(line.cells) > 1 and at in (0, len(line.cells) - 1),
-        against_plain=difference,
     )
 
 
 def _incomplete(line: Line, paper: str, results: Results, selection: str) -> Row:
     have = sum(results.count(cell, line.splits, line.seeds) for cell in line.cells)
     of = len(line.cells) * len(line.splits) * len(line.seeds)
-    number = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset) or (None, None)
-    name = (line.model, line.dataset, line.method.method, line.preset, selection)
-    return Row(
-        *name, None, have, None, None, None, None, None, None, number[0], number[1], f"incomplete: {have} of {of} runs"
-    )
+    mean, std = _paper(line, paper)
+    missing = f"incomplete: {have} of {of} runs"
+    return row_of(line, selection, None, None, runs=have, paper_mean=mean, paper_std=std, verdict=missing)
+
+
+def _paper(line: Line, paper: str) -> tuple[float, float] | tuple[None, None]:
+    return paper_number(paper, line.model, line.method.name, line.method.method, line.dataset) or (None, None)

@@ -9,7 +9,7 @@ from propreg.store.results import Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Line
 from propreg.study.spec.search import Winner, recorded_runs, rungs_of, winner_of
-from propreg.study.tables.rows import Row, decimals, mean_std, pick, signed
+from propreg.study.tables.rows import Row, decimals, mean_std, pick, row_of, signed
 from propreg.study.tables.text import Listing
 
 WINNERS = (
@@ -105,31 +105,18 @@ def _place(line: Line) -> tuple[str, str, str]:
 
 
 def _row(search: Search, results: Results) -> Row:
-    line, winner, apart = search.line, search.winner, search.apart
+    line, winner = search.line, search.winner
     test = None if winner is None or winner.fresh is None else winner.fresh.test
-    summary = None if test is None else summarize(test)
     rungs = rungs_of(line, results)
     have, of = recorded_runs(rungs, results), len(line.splits) * (line.search.runs if line.search else 0)
-    return Row(
-        model=line.model,
-        dataset=line.dataset,
-        method=line.method.method,
-        preset=line.preset,
-        selection="none" if line.method.method == "plain" else "validation",
+    return row_of(
+        line,
+        "none" if line.method.method == "plain" else "validation",
+        test,
+        search.apart,
         strength=None if winner is None else winner.cell.strength,
-        runs=have if summary is None else summary.runs,
-        mean=None if summary is None else summary.mean,
-        std=None if summary is None else summary.std,
-        low=None if summary is None else summary.low,
-        high=None if summary is None else summary.high,
-        difference=None if apart is None else apart.mean,
-        p_value=None if apart is None else apart.p_value,
-        paper_mean=None,
-        paper_std=None,
-        verdict=f"incomplete: {have} of {of} runs" if summary is None else "",
-        won=None if apart is None else apart.won,
         failed=0 if winner is None else results.failed(winner.cell, line.splits, rungs[-1].seeds),
-        against_plain=apart,
+        **({"runs": have, "verdict": f"incomplete: {have} of {of} runs"} if test is None else {}),
     )
 
 

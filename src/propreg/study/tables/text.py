@@ -161,19 +161,9 @@ def _units(line: Line) -> tuple[int, str]:
 def cells(row: Row) -> tuple[str, ...]:
     """A row under :data:`HEAD`."""
     name = row.method if not row.preset else f"{row.method} ({row.preset})"
+    paper = mean_std(row.paper_mean, row.paper_std, row.digits)
     if row.mean is None:
-        return (
-            name,
-            PICKED[row.selection],
-            "",
-            "",
-            "",
-            "",
-            "",
-            "",
-            mean_std(row.paper_mean, row.paper_std, row.digits),
-            row.verdict,
-        )
+        return name, PICKED[row.selection], *[""] * 6, paper, row.verdict
     return (
         name,
         PICKED[row.selection],
@@ -183,7 +173,7 @@ def cells(row: Row) -> tuple[str, ...]:
         decimals(row.difference, row.digits, sign=True),
         decimals(row.p_value, 3),
         "" if row.won is None else f"{100 * row.won:.0f} %",
-        mean_std(row.paper_mean, row.paper_std, row.digits),
+        paper,
         row.verdict if not row.failed else f"{row.verdict} ({row.failed} runs ended in NaN)".strip(),
     )
 
