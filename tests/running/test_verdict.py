@@ -18,7 +18,7 @@ from propreg.fitting.result import FitResult
 from propreg.fitting.verdict import judge, pair, points
 from propreg.report import run_page
 from propreg.report.run_record import read_run
-from propreg.running.compare import make_record
+from propreg.running.compare import record_of
 from report.reading import read
 
 FACTS = Facts(homophily=0.8, by_chance=0.3, isolated=0, nodes=100, validation=200, edges=50)
@@ -80,9 +80,7 @@ def with_one_failed_training() -> FitResult:
 
 def recorded(result: FitResult) -> dict[str, Any]:
     graph = Graph("four", np.array([[0, 1], [1, 0]]), np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1]))
-    about: dict[str, Any] = {"model": "gcn", "device": "cpu", "seconds": 1.0, "settings": {}}
-    verdict = judge(result)
-    return make_record("four", graph, result, FACTS, verdict=verdict, notes=[verdict.sentence], **about)
+    return record_of(replace(result, graph=graph, facts=FACTS, settings={"max_epochs": 100}))
 
 
 def test_terminal_and_page_have_one_verdict_where_a_training_failed() -> None:

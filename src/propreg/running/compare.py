@@ -8,14 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from propreg import __version__
 from propreg.data.graph import Graph
-from propreg.fitting.explain import Facts, caveats, facts_of, reasons
+from propreg.fitting.by_class import confusion_of
+from propreg.fitting.explain import caveats, facts_of, reasons
 from propreg.fitting.fit import Watch as WatchResult
 from propreg.fitting.fit import fit
 from propreg.fitting.leaderboard import Leaderboard, both_directions
@@ -25,6 +26,9 @@ from propreg.fitting.verdict import Verdict, judge
 from propreg.running.map import agreement, map_of
 from propreg.running.plan import Plan
 from propreg.running.record import FORMAT, VERSION
+
+if TYPE_CHECKING:
+    from propreg.fitting.graphs.result import GraphFitResult
 
 Watch = Callable[[Callable[[], Mapping[str, Any]]], object]
 """Called after each finished training with a function that makes the record of those so far."""
@@ -148,17 +152,33 @@ def record_of(
     why = reasons(result.facts, result, verdict) if result.facts else []
     known = caveats(result, result.settings["max_epochs"], result.val.size, training=training)
     scaled = [result.scaling.sentence] if result.scaling.sentence else []
+    epochs: NDArray[Any] = np.full(result.val.shape, None, object)
+    for run in result.runs:
+        if not run.failed:
+            place = result.mus.index(run.replica.strength), list(result.splits).index(run.replica.split)
+            epochs[(*place, run.replica.seed)] = run.epochs
     record = make_record(
-        name or graph.name or "graph",
-        graph,
         result,
-        facts,
+        name or graph.name or "graph",
+        verdict,
+        graph={
+            "nodes": graph.num_nodes,
+            "edges": facts.edges,
+            "features": graph.num_features,
+            "classes": graph.num_classes,
+            "homophily": facts.homophily,
+            "isolated": facts.isolated,
+        },
         model=result.model_name,
+        epochs=epochs.tolist(),
         device=result.device,
-        seconds=result.seconds,
-        verdict=verdict,
-        notes=[verdict.sentence, *why, *known, *scaled, *notes],
         settings=dict(result.settings),
+        classes=list(graph.class_names) or [str(c) for c in range(graph.num_classes)],
+        notes=[verdict.sentence, *why, *known, *scaled, *notes],
+        histories=_histories(result),
+        confusion=_confusion(graph, result),
+        agreement=agreement(graph, result) if result.predicted else None,
+        map=map_of(graph, result) if result.predicted else None,
     )
     record |= {"training": True} if training else {}
     return record if result.leaderboard is None else with_leaderboard(record, result.leaderboard)
@@ -212,69 +232,52 @@ def _fit(
 
 
 def make_record(
+    result: "FitResult | GraphFitResult",
     name: str,
-    graph: Graph,
-    result: FitResult,
-    facts: Facts,
-    *,
-    model: str,
-    device: str,
-    seconds: float,
     verdict: Verdict,
-    notes: list[str],
+    *,
+    graph: dict[str, Any],
+    model: str,
+    epochs: list[Any],
+    device: str,
     settings: dict[str, Any],
+    classes: list[str],
+    notes: list[str],
+    histories: dict[str, Any],
+    confusion: dict[str, Any] | None,
+    **parts: Any,
 ) -> dict[str, Any]:
-    """The record of a comparison."""
-    names = list(result.splits)
-    shape = result.val.shape
-    epochs: NDArray[Any] = np.full(shape, None, object)
-    for run in result.runs:
-        if not run.failed:
-            place = result.mus.index(run.replica.strength), names.index(run.replica.split), run.replica.seed
-            epochs[place] = run.epochs
+    """The record of a fit on nodes or on whole graphs; ``parts`` are the fields that only one of them has."""
     return {
         "format": FORMAT,
         "version": VERSION,
         "propreg": __version__,
         "dataset": name,
-        "graph": {
-            "nodes": graph.num_nodes,
-            "edges": facts.edges,
-            "features": graph.num_features,
-            "classes": graph.num_classes,
-            "homophily": facts.homophily,
-            "isolated": facts.isolated,
-        },
+        "graph": graph,
         "model": model,
         "method": result.method,
         "preset": result.preset,
         "mus": list(result.mus),
-        "splits": names,
-        "seeds": shape[2],
+        "splits": list(result.splits),
+        "seeds": result.val.shape[2],
         "val": numbers(result.val),
         "test": numbers(result.test),
-        "epochs": epochs.tolist(),
+        "epochs": epochs,
         "mu": result.mu,
         "finished": result.finished,
         "device": device,
-        "seconds": round(seconds, 2),
+        "seconds": round(result.seconds, 2),
         "settings": settings,
-        "classes": list(graph.class_names) or [str(c) for c in range(graph.num_classes)],
+        "classes": classes,
         "notes": notes,
         "verdict": asdict(verdict),
         "judging": asdict(result.judging),
-        "histories": _histories(result),
-        "confusion": _confusion(graph, result),
-        "agreement": agreement(graph, result) if result.predicted else None,
-        "map": map_of(graph, result) if result.predicted else None,
-        **made(),
+        "histories": histories,
+        "confusion": confusion,
+        **parts,
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in PACKAGES},
     }
-
-
-def made() -> dict[str, Any]:
-    """When and with what a record is made."""
-    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
-    return {"date": time.strftime("%Y-%m-%d", time.gmtime()), "versions": versions}
 
 
 def to_csv(result: FitResult) -> str:
@@ -298,25 +301,25 @@ def numbers(values: NDArray[np.float64]) -> Any:
 
 
 def _histories(result: FitResult) -> dict[str, list[dict[str, list[Any]]]]:
-    """The first runs that both plain and chosen have: one per split, then further seeds."""
-    by_place = {(r.replica.strength, r.replica.seed, r.replica.split): r for r in result.runs if not r.failed}
-    shared = [
-        (seed, split)
-        for seed in range(result.val.shape[2])
-        for split in result.splits
-        if (0.0, seed, split) in by_place and (result.mu, seed, split) in by_place
-    ][:RUNS]
-    found = {
-        which: [thinned(by_place[mu, *place].history) for place in shared]
-        for which, mu in (("plain", 0.0), ("chosen", result.mu))
-    }
-    if result.task == "classes":
-        return found
-    # Of other tasks the engine counts no right answers: their curves are of the loss alone.
-    return {
-        which: [{**run, "val": [None] * len(run["loss"]), "test": [None] * len(run["loss"])} for run in runs]
-        for which, runs in found.items()
-    }
+    runs = {(r.replica.strength, r.replica.split, r.replica.seed): r.history for r in result.runs if not r.failed}
+    if result.task != "classes":  # the engine counts no right answers: their curves are of the loss alone
+        runs = {at: each | dict.fromkeys(("val", "test"), [math.nan] * len(each["loss"])) for at, each in runs.items()}
+    return histories_of(result, runs)
+
+
+def histories_of(
+    result: "FitResult | GraphFitResult", runs: Mapping[tuple[float, str, int], Mapping[str, Any]]
+) -> dict[str, list[dict[str, list[Any]]]]:
+    """The first runs that both plain and chosen have: one per split, then further seeds.
+
+    Args:
+        result: The fit.
+        runs: The losses and scores of each run that has not failed, by strength, split and seed.
+    """
+    places = [(split, seed) for seed in range(result.val.shape[2]) for split in result.splits]
+    shared = [at for at in places if (0.0, *at) in runs and (result.mu, *at) in runs][:RUNS]
+    both = {"plain": 0.0, "chosen": result.mu}
+    return {which: [thinned(runs[mu, *at]) for at in shared] for which, mu in both.items()}
 
 
 def thinned(history: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -337,17 +340,8 @@ def _confusion(graph: Graph, result: FitResult) -> dict[str, Any] | None:
     both = (plain[..., 0] >= 0) & (chosen[..., 0] >= 0)
     if not both.any() or graph.num_classes > MOST_CLASSES:
         return None
-    tests = np.stack([judgeable(split).test for split in result.splits.values()])
-    return {name: _counts(graph, predicted, tests, both) for name, predicted in (("plain", plain), ("chosen", chosen))}
-
-
-def _counts(
-    graph: Graph, predicted: NDArray[np.int64], tests: NDArray[np.bool_], both: NDArray[np.bool_]
-) -> list[list[int]]:
-    classes = graph.num_classes
-    table = np.zeros(classes * classes, np.int64)
-    for split, seed in zip(*np.nonzero(both), strict=True):
-        nodes = tests[split]
-        table += np.bincount(graph.y[nodes] * classes + predicted[split, seed, nodes], minlength=classes * classes)
-    counted: list[list[int]] = table.reshape(classes, classes).tolist()
-    return counted
+    splits = [judgeable(split) for split in result.splits.values()]
+    return {
+        name: confusion_of(graph.y, np.where(both[..., None], predicted, -1), splits, graph.num_classes).tolist()
+        for name, predicted in (("plain", plain), ("chosen", chosen))
+    }

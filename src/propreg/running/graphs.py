@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from propreg import __version__
 from propreg.console import counted
 from propreg.data.graph_list import KINDS
 from propreg.devices import device_title
@@ -15,10 +14,8 @@ from propreg.fitting.graphs.model import GraphModel
 from propreg.fitting.graphs.result import GraphFitResult
 from propreg.fitting.verdict import Verdict, best_above_zero, judge, pair
 from propreg.molecules.train import MoleculeResult
-from propreg.running.compare import made, numbers, thinned
-from propreg.running.record import FORMAT, VERSION
+from propreg.running.compare import histories_of, make_record, numbers
 
-RUNS = 3  # of the histories
 SHOWN, COLUMNS = 12, 6  # graphs and targets of the preview
 
 
@@ -51,12 +48,11 @@ def graph_record(
     settings: dict[str, Any] = {"task": task}
     settings |= {name: getattr(spec, name) for name in ("hidden", "layers", "virtual_node")}
     settings |= {name: getattr(protocol, name) for name in ("lr", "dropout", "batch_size")}
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "propreg": __version__,
-        "dataset": name,
-        "graph": {
+    return make_record(
+        result,
+        name,
+        verdict,
+        graph={
             "graphs": len(graphs),
             "nodes": int(graphs.num_nodes.sum()),
             "edges": int(graphs.num_edges.sum()) // (2 if graphs.coded else 1),
@@ -65,30 +61,17 @@ def graph_record(
             "homophily": None,
             "isolated": None,
         },
-        "model": spec.name,
-        "method": result.method,
-        "preset": result.preset,
-        "mus": list(result.mus),
-        "splits": splits,
-        "seeds": shape[2],
-        "val": numbers(result.val),
-        "test": numbers(result.test),
-        "epochs": numbers(epochs),
-        "mu": result.mu,
-        "finished": result.finished,
-        "device": device_title(result.device),
-        "seconds": round(result.seconds, 2),
-        "settings": {**(source or {}), **settings, "max_epochs": protocol.epochs},
-        "classes": [],
-        "notes": [verdict.sentence, *about, *notes],
-        "verdict": asdict(verdict),
-        "judging": asdict(result.judging),
-        "histories": _histories(result),
-        "confusion": None,
-        "targets": _targets(result),
-        "preview": _preview(result),
-        **made(),
-    }
+        model=spec.name,
+        epochs=numbers(epochs),
+        device=device_title(result.device),
+        settings={**(source or {}), **settings, "max_epochs": protocol.epochs},
+        classes=[],
+        notes=[verdict.sentence, *about, *notes],
+        histories=histories_of(result, {at: _scores(run) for at, run in result.runs.items() if not run.failed}),
+        confusion=None,
+        targets=_targets(result),
+        preview=_preview(result),
+    )
 
 
 def _targets(result: GraphFitResult) -> list[dict[str, Any]]:
@@ -140,18 +123,5 @@ def scored(model: GraphModel, graphs: Any) -> NDArray[np.float64]:
     return np.asarray(found, np.float64)
 
 
-def _histories(result: GraphFitResult) -> dict[str, list[dict[str, list[Any]]]]:
-    shared = [
-        (name, seed)
-        for seed in range(result.val.shape[2])
-        for name in result.splits
-        if all((mu, name, seed) in result.runs and not result.runs[mu, name, seed].failed for mu in (0.0, result.mu))
-    ][:RUNS]
-    return {
-        which: [_history(result.runs[(mu, *place)]) for place in shared]
-        for which, mu in (("plain", 0.0), ("chosen", result.mu))
-    }
-
-
-def _history(run: MoleculeResult) -> dict[str, list[Any]]:
-    return thinned({"loss": np.full(len(run.val), np.nan), "val": run.val, "test": run.test})
+def _scores(run: MoleculeResult) -> dict[str, Any]:
+    return {"loss": np.full(len(run.val), np.nan), "val": run.val, "test": run.test}
