@@ -79,7 +79,8 @@ def data_class() -> "type[Data]":
 def sparse_tensor(x: SparseFeatures) -> torch.Tensor:
     """A CSR tensor of checked features."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        for message in ("Sparse CSR tensor support is in beta", "Sparse invariant checks are implicitly disabled"):
+            warnings.filterwarnings("ignore", message=message)
         return torch.sparse_csr_tensor(
             torch.from_numpy(x.indptr),
             torch.from_numpy(x.indices).long(),
