@@ -64,6 +64,10 @@ def test_batches_average_to_the_term() -> None:
     batch = next(iter(Loader(data, [3], batch_size=50, preg=every)))
     assert batch.x.is_cuda
     torch.testing.assert_close(every(z[batch.n_id], batch), preg(z, data.edge_index, norm="sym"))
+    some = MiniBatchPReg(seeds=2000, num_neighbors=4)
+    loader = Loader(data, [], batch_size=40, preg=some)
+    values = torch.stack([some(z[batch.n_id], batch) for batch in loader])
+    assert abs(values.mean() - preg(z, data.edge_index)) < 4 * values.std() / len(values) ** 0.5
     total = torch.zeros((), device=CUDA, dtype=torch.float64)
     for batch in Loader(data, [-1, 2], batch_size=300):
         total += batch.batch_size / 2000 * PReg().on_batch(z[batch.n_id], batch)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from propreg import preg
 from propreg.scale import Loader, MiniBatchPReg
 from propreg.scale import batches as batches_module
 from propreg.scale.randomness import torch_generator
@@ -115,13 +116,17 @@ def test_on_a_device_the_torch_sampler_draws(monkeypatch: pytest.MonkeyPatch) ->
         "_rng",
         lambda self, *key: torch_generator((self._seed, *key), torch.device("cpu")),
     )
-    loader = Loader(data, [-1], batch_size=64, preg=MiniBatchPReg(seeds=5))
-    for batch in loader:
-        source, target = batch.n_id[batch.edge_index]
-        pairs = {*zip(source.tolist(), target.tolist(), strict=True)}
-        assert pairs <= {*zip(*data.edge_index.tolist(), strict=True)}
-        assert batch.preg_seeds == 5
-        assert len(batch.n_id.unique()) == len(batch.n_id)
+    z = torch.randn(NODES, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for regularizer in (MiniBatchPReg(seeds=5), MiniBatchPReg("squared_error", seeds=NODES, num_neighbors=50)):
+        loader = Loader(data, [-1], batch_size=64, preg=regularizer)
+        for batch in loader:
+            source, target = batch.n_id[batch.edge_index]
+            pairs = {*zip(source.tolist(), target.tolist(), strict=True)}
+            assert pairs <= {*zip(*data.edge_index.tolist(), strict=True)}
+            assert batch.preg_seeds == loader.preg_seeds
+            assert len(batch.n_id.unique()) == len(batch.n_id)
+    expected = preg(z, data.edge_index, phi="squared_error")
+    torch.testing.assert_close(regularizer(z[batch.n_id], batch), expected)  # all nodes, and none has 50 neighbors
 
 
 def test_impossible_settings_are_refused() -> None:

@@ -1,12 +1,15 @@
 """Mini-batch P-reg against the whole graph's: over all batches there are, value and gradient are the same."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
+from scipy.stats import chisquare
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -14,8 +17,10 @@ from propreg import Term, preg
 from propreg._options import PhiName
 from propreg._phi import PHIS
 from propreg._propagation import Norm
-from propreg.scale import Loader, MiniBatchPReg, numpy_sampler
+from propreg.scale import Loader, MiniBatchPReg
 from propreg.scale import batches as batches_module
+from propreg.scale import outer as outer_module
+from propreg.scale.outer import some_edges_into
 
 NODES, CLASSES = 6, 3
 # Directed; node 5 has no edge in, node 0 five, one of them twice; node 2 has a loop.
@@ -41,20 +46,43 @@ def logits() -> Tensor:
 def all_batches(
     data: Data, regularizer: MiniBatchPReg, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[float, Data]]:
-    """Every batch that can be drawn, and its probability."""
+    """Every batch that can be drawn, and its probability: seeds, orders of their neighbors, doublings."""
     assert regularizer.seeds is not None
     loader = Loader(data, [], batch_size=1, preg=regularizer)
     k, degree = regularizer.num_neighbors, torch.bincount(data.edge_index[1], minlength=NODES)
+    doubled = regularizer.options.phi != "squared_error"
     sets = list(combinations(range(NODES), regularizer.seeds))
     for seeds in sets:
-        many = [int(degree[s]) for s in seeds if 0 < k < degree[s]]
-        kept = list(product(*(list(combinations(range(d), k)) for d in many)))
-        for subsets in kept:
+        counts = [int(degree[s]) for s in seeds]
+        many = [0 < k < d for d in counts]
+        levels = [doublings(d, k) if more and doubled else [(0, 1.0)] for d, more in zip(counts, many, strict=True)]
+        orders = [
+            ([*permutations(range(d))] if doubled else [*firsts(d, k)]) if more else [tuple(range(d))]
+            for d, more in zip(counts, many, strict=True)
+        ]
+        for order, level in product(product(*orders), product(*levels)):
             with monkeypatch.context() as patch:
                 patch.setattr(batches_module, "distinct_numbers", lambda *_, s=seeds: torch.tensor(s))
-                drawn = np.array(subsets, np.int64).reshape(len(many), max(k, 0)).T
-                patch.setattr(numpy_sampler, "distinct", lambda *_, d=drawn: d)
-                yield 1 / len(sets) / len(kept), next(iter(loader))
+                ranks = torch.tensor([rank for each in order for rank in each])
+                patch.setattr(outer_module, "_shuffled", lambda *_, r=ranks: r)
+                drawn = torch.tensor([each for each, _ in level])
+                patch.setattr(outer_module, "doublings", lambda *_, d=drawn: d)
+                share = math.prod(p for _, p in level) / math.prod(map(len, orders)) / len(sets)
+                yield share, next(iter(loader))
+
+
+def doublings(degree: int, k: int) -> list[tuple[int, float]]:
+    """How often the part of a node can be doubled, and with which probabilities."""
+    most = math.ceil(math.log2(degree / k))
+    drawn = [(level, 2 ** (-1.5 * level)) for level in range(1, most + 1)]
+    return [(0, 1 - sum(p for _, p in drawn)), *drawn]
+
+
+def firsts(degree: int, k: int) -> Iterator[tuple[int, ...]]:
+    """Ranks that have each set of k neighbors first."""
+    for kept in combinations(range(degree), k):
+        rest = iter(range(k, degree))
+        yield tuple(kept.index(i) if i in kept else next(rest) for i in range(degree))
 
 
 def mean_over_batches(
@@ -96,18 +124,53 @@ def test_the_squared_error_of_sampled_neighbors_is_corrected(
     torch.testing.assert_close(found, whole(z, data, "squared_error", norm, loops, detach))
 
 
-@pytest.mark.parametrize("norm", ["rw", "sym"])
-def test_the_cross_entropy_of_sampled_neighbors_is_larger_the_fewer_there_are(
-    norm: Norm, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("phi", "norm", "weighted", "loops", "detach"),
+    [
+        ("cross_entropy", "rw", False, False, None),
+        ("cross_entropy", "sym", True, True, "neighbors"),
+        ("l2_probability", "rw", True, False, "self"),
+    ],
+)
+@pytest.mark.parametrize("size", [1.0, 30.0])
+def test_any_other_phi_of_sampled_neighbors_is_corrected(
+    phi: PhiName, norm: Norm, weighted: bool, loops: bool, detach: Any, size: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data, z = graph(weighted=False), logits()
-    expected = whole(z, data, "cross_entropy", norm, False)[0]
-    few, more, enough = (
-        mean_over_batches(z, data, MiniBatchPReg(norm=norm, seeds=1, num_neighbors=k), monkeypatch)[0]
-        for k in (2, 4, 5)
-    )
-    assert few > more > expected
-    torch.testing.assert_close(enough, expected)
+    """With the logits of a confident model, too, where a correction to second order has nothing to hold on to."""
+    data, z = graph(weighted=weighted, loops=not loops), (size * logits().detach()).requires_grad_()
+    regularizer = MiniBatchPReg(phi, norm, loops, detach=detach, seeds=1, num_neighbors=2)
+    found = mean_over_batches(z, data, regularizer, monkeypatch)
+    torch.testing.assert_close(found, whole(z, data, phi, norm, loops, detach))
+
+
+def test_neighbors_are_drawn_and_doubled_as_the_correction_counts_on() -> None:
+    """Every order of a node's edges is equally likely, and parts are doubled with the probabilities given."""
+    start, own = torch.tensor([0, 9, 9, 12]), torch.tensor([2, 0])
+    rng, orders, levels = np.random.default_rng(0), Counter[Any](), Counter[int]()
+    for _ in range(6000):
+        drawn = some_edges_into(start, own, 2, rng, doubled=True)
+        assert drawn.rank is not None
+        assert drawn.level is not None
+        of_first = drawn.target == 0
+        kept = drawn.rank[of_first].tolist()
+        assert sorted(kept) == list(range(min(2 << int(drawn.level[0]), 3)))
+        if len(kept) == 3:
+            orders[tuple(kept)] += 1
+        assert int((~of_first).sum()) == min(2 << int(drawn.level[1]), 9)
+        assert len(set(drawn.edge.tolist())) == len(drawn.edge)
+        assert (drawn.edge[of_first] >= 9).all()
+        levels[int(drawn.level[1])] += 1
+    assert chisquare([orders[each] for each in permutations(range(3))]).pvalue > 1e-3
+    expected = dict(doublings(9, 2))
+    assert levels.keys() == expected.keys()
+    assert chisquare([levels[i] for i in expected], [6000 * p for p in expected.values()]).pvalue > 1e-3
+
+
+def test_less_than_three_times_as_many_neighbors_are_kept() -> None:
+    degree = torch.full((100_000,), 1 << 20)
+    level = outer_module.doublings(degree, 10, torch.rand(len(degree), generator=torch.Generator().manual_seed(0)))
+    kept = torch.minimum(10 << level, degree)
+    assert 2.5 < kept.double().mean() / 10 < 3
 
 
 def test_batches_as_they_come_average_to_the_term() -> None:
@@ -116,7 +179,11 @@ def test_batches_as_they_come_average_to_the_term() -> None:
     edges = torch.randint(400, (2, 3000), generator=generator)
     z = torch.randn(400, 5, dtype=torch.float64, generator=generator)
     data = Data(x=torch.zeros(400, 1), edge_index=edges, y=torch.zeros(400, dtype=torch.int64))
-    for regularizer in (MiniBatchPReg(seeds=40), MiniBatchPReg("squared_error", "sym", seeds=40, num_neighbors=3)):
+    for regularizer in (
+        MiniBatchPReg(seeds=40),
+        MiniBatchPReg("squared_error", "sym", seeds=40, num_neighbors=3),
+        MiniBatchPReg(seeds=40, num_neighbors=3),
+    ):
         loader = Loader(data, [2], batch_size=20, preg=regularizer)
         values = torch.stack([regularizer(z[b.n_id], b) for _ in range(10) for b in loader])
         o = regularizer.options

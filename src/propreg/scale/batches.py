@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from propreg.scale.numpy_sampler import NumpySampler
+from propreg.scale.outer import Outer, edges_into, some_edges_into
 from propreg.scale.randomness import distinct_numbers, numpy_generator, torch_generator
 from propreg.scale.regularizer import MiniBatchPReg
 from propreg.scale.sample import Sample
@@ -34,7 +35,7 @@ class Batches:
         o, source = preg.options, self._source
         if preg.num_neighbors > 0:
             _check_estimable(source, o.add_self_loops)
-        self._preg, self._outer = preg, self._sampler([preg.num_neighbors], replace=False)
+        self._preg = preg
         self._degree = source.degree(o.add_self_loops)
 
         def work(count: int) -> tuple[int, int]:
@@ -64,31 +65,35 @@ class Batches:
             content["edge_weight"] = self._source.weight[sample.edge]
         return content if outer is None else content | self._for_preg(sample, outer)
 
-    def _drawn(self, seeds: Tensor, rng: Any) -> tuple[Sample, Sample | None]:
-        """The neighborhoods of the seeds, and with P-reg of its nodes and their neighbors, which are ``outer``."""
+    def _drawn(self, seeds: Tensor, rng: Any) -> tuple[Sample, Outer | None]:
+        """The neighborhoods of the seeds, and with P-reg of its nodes and the sources of the edges into them."""
         if self._preg is None or not self.preg_seeds:
             return self._sample(seeds, rng, None), None
+        start, k = self._source.start, self._preg.num_neighbors
         own = distinct_numbers(self.preg_seeds, self._source.num_nodes, rng)
-        outer = self._outer(own, rng, None)
-        return self._sample(seeds, rng, outer.nodes), outer
+        doubled = self._preg.options.phi != "squared_error"
+        outer = edges_into(start, own) if k < 0 else some_edges_into(start, own, k, rng, doubled=doubled)
+        roots = torch.cat([own, self._source.source[outer.edge].long()])
+        return self._sample(seeds, rng, roots), outer
 
-    def _for_preg(self, sample: Sample, outer: Sample) -> dict[str, Any]:
+    def _for_preg(self, sample: Sample, outer: Outer) -> dict[str, Any]:
+        """A row for each own node, and one for each edge into them: that of its source, which may come repeatedly."""
         assert self._preg is not None  # a batch that has them was drawn for it
-        own = outer.nodes[: self.preg_seeds]
+        count, nodes = self.preg_seeds, sample.nodes[sample.roots]
+        source = torch.arange(count, len(nodes), device=nodes.device)
+        if self._preg.options.add_self_loops:  # a loop of its own leads to the same row
+            source = torch.where(nodes[count:] == outer.own[outer.target], outer.target, source)
         content = {
             "preg_rows": sample.roots,
-            "preg_seeds": self.preg_seeds,
-            "preg_edge_index": outer.edge_index,
-            "preg_degree": self._degree[outer.nodes],
+            "preg_seeds": count,
+            "preg_edge_index": torch.stack([source, outer.target]),
+            "preg_degree": self._degree[nodes],
         }
-        weight = None if self._source.weight is None else self._source.weight[outer.edge]
-        if self._preg.num_neighbors > 0:
-            count = self._source.start[own + 1] - self._source.start[own]
-            target = outer.edge_index[1]
-            share = count.clamp(min=1) / count.clamp(min=1, max=self._preg.num_neighbors)
-            weight = share[target] if weight is None else weight * share[target]
-            content["preg_in_edges"] = count
-        return content if weight is None else content | {"preg_edge_weight": weight}
+        if self._source.weight is not None:
+            content["preg_edge_weight"] = self._source.weight[outer.edge]
+        if outer.rank is not None:
+            content |= {"preg_rank": outer.rank, "preg_level": outer.level, "preg_in_edges": outer.in_edges}
+        return content
 
     def _sampler(
         self, num_neighbors: Sequence[int], *, replace: bool

@@ -18,6 +18,13 @@ def torch_generator(key: Sequence[int], device: torch.device) -> torch.Generator
     return torch.Generator(device).manual_seed(int(state[0]) >> 1)
 
 
+def uniform(count: int, rng: np.random.Generator | torch.Generator) -> Tensor:
+    """Numbers from 0 to 1, float64."""
+    if isinstance(rng, torch.Generator):
+        return torch.rand(count, generator=rng, device=rng.device, dtype=torch.float64)
+    return torch.from_numpy(rng.random(count))
+
+
 def distinct_numbers(count: int, below: int, rng: np.random.Generator | torch.Generator) -> Tensor:
     """Different numbers below ``below``, every set of them equally likely.
 
@@ -37,7 +44,7 @@ def _first_distinct(count: int, below: int, rng: torch.Generator) -> Tensor:
     # Each draw repeats an earlier number with a probability below 1/16, and count + 64 of these have to:
     # the draws are too few with a probability below 2^(2 count + 64) / 16^(count + 64) < 2^-190.
     size = 2 * count + 64
-    drawn = torch.rand(size, generator=rng, device=rng.device, dtype=torch.float64).mul_(below).long()
+    drawn = uniform(size, rng).mul_(below).long()
     ordered, place = drawn.sort(stable=True)
     new = torch.ones(size, dtype=torch.bool, device=rng.device)
     new[place[1:]] = ordered[1:] != ordered[:-1]

@@ -1,6 +1,7 @@
 """P-reg on mini-batches, with seeds of its own."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,17 +19,17 @@ class MiniBatchPReg(nn.Module):
     The model computes logits for these rows too, from sampled neighborhoods like any other's. For given logits the
     mean over many batches is the term of the whole graph, and so is the gradient, for every ``phi`` and ``norm``.
 
-    With ``num_neighbors=k`` a seed keeps k random neighbors, each weighted for the neighbors that it represents. Then
-    ``"squared_error"`` is corrected by the variance among the neighbors, and its mean is still that of the whole graph.
-    Cross entropy becomes larger, by an extra penalty on differences among neighbors, which ``docs/large-graphs.md``
-    measures. The effect on any other ``phi`` is unknown.
+    With ``num_neighbors=k`` a seed keeps k random neighbors, or some more, and these stand for all. The mean is still
+    that of the whole graph, for every ``phi``: ``"squared_error"`` is corrected by the variance among k neighbors, all
+    others by what changes when the number of neighbors of some random seeds is doubled, once or repeatedly. A seed then
+    keeps less than 3 k neighbors on average. ``docs/large-graphs.md`` measures how much noise is added.
 
     Args:
         phi, norm, add_self_loops, detach: As for :func:`propreg.preg`.
         cost: How large batches may become, by their nodes and by their edges, as a multiple of those without the term.
             The loader chooses the number of seeds by it.
         seeds: The number of seeds, instead of ``cost``.
-        num_neighbors: The neighbors that each seed keeps, at least 2; −1 for all.
+        num_neighbors: The neighbors that each seed keeps at least, 2 or more; −1 for all.
 
     Example:
         >>> import torch
@@ -80,25 +81,26 @@ class MiniBatchPReg(nn.Module):
             raise ValueError(
                 f"batch has {len(batch.n_id)} nodes but z has shape {tuple(z.shape)}: pass logits of the whole batch."
             )
-        o, z = self.options, z[rows]
-        propagation = Propagation(
-            batch.preg_edge_index,
-            len(rows),
-            batch.preg_edge_weight if "preg_edge_weight" in batch else None,
-            norm=o.norm,
-            add_self_loops=o.add_self_loops,
-            degree=batch.preg_degree,
-            validate=False,
-        )
-        seeds = torch.arange(len(rows), device=z.device) < batch.preg_seeds
-        source = None if source is None else source[rows]
-        value = preg(
-            z, propagation, phi=o.phi, norm=o.norm, add_self_loops=o.add_self_loops, source=source, detach=o.detach,
-            mask=seeds,
-        )  # fmt: skip
-        if self.num_neighbors < 0 or o.phi != "squared_error":
-            return value
-        return value - _bias(z if source is None else source, propagation, batch, detached=o.detach == "neighbors")
+        o, seeds = self.options, batch.preg_seeds
+        z = z.index_select(0, rows)
+        source = z if source is None else source.index_select(0, rows)
+        index, values = _into_seeds(batch, o.norm, o.add_self_loops)
+
+        def term(weight: Tensor) -> Tensor:
+            size = len(rows), seeds
+            ones = weight.new_ones(seeds)  # the values are normalized already
+            into = Propagation(index, None, weight, size=size, degree=ones, backend="gather", validate=False)
+            return preg(z[:seeds], into, phi=o.phi, source=source, detach=o.detach, reduction="none")
+
+        if self.num_neighbors < 0:
+            return term(values).mean()
+        corrected = o.phi != "squared_error"
+        parts = _parts(batch, self.num_neighbors, corrected=corrected)
+        means = [(share * term(values * _scaled(batch, low, high, values))).mean() for low, high, share in parts]
+        if not corrected:
+            z = source.detach() if o.detach == "neighbors" else source
+            means.append(-_bias(z, values, batch, self.num_neighbors))
+        return torch.stack(means).sum()
 
     def extra_repr(self) -> str:
         o = self.options
@@ -107,20 +109,63 @@ class MiniBatchPReg(nn.Module):
         return shown if self.num_neighbors < 0 else f"{shown}, num_neighbors={self.num_neighbors}"
 
 
-def _bias(z: Tensor, propagation: Propagation, batch: Any, *, detached: bool) -> Tensor:
+def _into_seeds(batch: Any, norm: Norm, add_self_loops: bool) -> tuple[Tensor, Tensor]:
+    """The edges into the seeds and their values in Â, loops last."""
+    index, degree = batch.preg_edge_index, batch.preg_degree
+    weight = batch.preg_edge_weight if "preg_edge_weight" in batch else None
+    rows = Propagation(
+        index, len(degree), weight, norm=norm, add_self_loops=add_self_loops, degree=degree, validate=False
+    )
+    target, source, values = rows.entries(torch.float64)
+    count = index.shape[1] + (batch.preg_seeds if add_self_loops else 0)  # rows of neighbors get loops, too
+    return torch.stack([source[:count], target[:count]]), values[:count]
+
+
+def _parts(batch: Any, k: int, *, corrected: bool) -> Iterator[tuple[Tensor | int, Tensor, Tensor | float]]:
+    r"""Which of the neighbors stand for all: from which rank to which, and with which factor.
+
+    A part that was doubled ℓ times, with probability p, corrects what the first k neighbors give:
+
+    .. math::
+        \phi(q_k) + \tfrac1p \bigl[\phi(q_{2^\ell k}) - \tfrac12 \phi(q_{2^{\ell - 1} k})
+            - \tfrac12 \phi(q'_{2^{\ell - 1} k})\bigr]
+
+    where q and q' are the means over its two halves. The mean over ℓ is a telescoping sum whose last term is that of
+    all neighbors: no bias is left, whatever φ is (Blanchet, Glynn and Pei, 2019).
+    """
+    degree, level = batch.preg_in_edges, batch.preg_level
+    yield 0, degree.clamp(max=k), 1.0
+    if corrected:
+        part = torch.minimum(k << level, degree)
+        half = torch.where(level > 0, (k << level) >> 1, part)
+        share = torch.where(level > 0, 2.0 ** (1.5 * level.double()), 0.0)
+        yield 0, part, share
+        yield 0, half, -share / 2
+        yield part - half, part, -share / 2
+
+
+def _scaled(batch: Any, low: Tensor | int, high: Tensor, values: Tensor) -> Tensor:
+    """The factor of each value when the neighbors of these ranks stand for all; loops are known."""
+    rank, target = batch.preg_rank, batch.preg_edge_index[1]
+    low = torch.zeros_like(high) + low
+    share = batch.preg_in_edges / (high - low).clamp(min=1)
+    inside = (rank >= low[target]) & (rank < high[target])
+    return torch.cat([torch.where(inside, share[target], 0.0), values.new_ones(len(values) - len(target))])
+
+
+def _bias(z: Tensor, values: Tensor, batch: Any, k: int) -> Tensor:
     r"""The mean over the seeds of ½ tr Cov q̂, estimated without bias.
 
     q̂ is the mean of :math:`b_j = d \hat A_{ij} z_j` over k of the d edges, so its variance is
     :math:`(1 - k/d) S^2 / k` with :math:`S^2` the sample variance of the :math:`b_j`.
     """
-    z = (z.detach() if detached else z).to(torch.promote_types(z.dtype, torch.float32))
-    seeds = batch.preg_seeds
-    target = batch.preg_edge_index[1]
-    _, _, entries = propagation.entries(z.dtype)  # Â d / k; added loops, which are known exactly, come last
-    drawn = torch.bincount(target, minlength=seeds).to(z.dtype)  # k, or all where there are no more
-    terms = (entries[: len(target)] * drawn[target]).unsqueeze(-1) * z[batch.preg_edge_index[0]]
+    z = z.to(torch.promote_types(z.dtype, torch.float32))
+    (source, target), degree, seeds = batch.preg_edge_index, batch.preg_in_edges, batch.preg_seeds
+    drawn = degree.clamp(max=k).to(z.dtype)  # k, or all if there are no more
+    kept = batch.preg_rank < k
+    terms = (degree[target] * kept * values[: len(target)]).to(z.dtype).unsqueeze(-1) * z[source]
     mean = z.new_zeros(seeds, z.shape[1]).index_add(0, target, terms) / drawn.clamp(min=1).unsqueeze(-1)
-    squares = z.new_zeros(seeds).index_add(0, target, (terms - mean[target]).square().sum(-1))
-    left_out = 1 - drawn / batch.preg_in_edges.to(z.dtype).clamp(min=1)
+    squares = z.new_zeros(seeds).index_add(0, target, kept * (terms - mean[target]).square().sum(-1))
+    left_out = 1 - drawn / degree.to(z.dtype).clamp(min=1)
     bias: Tensor = 0.5 * (left_out * squares / ((drawn - 1) * drawn).clamp(min=1)).sum() / seeds
     return bias

@@ -33,6 +33,11 @@ class TorchSampler:
         self._nodes = len(start) - 1
         # One entry more than there are nodes: what does not count is written there.
         self._row = torch.full((self._nodes + 1,), -1, dtype=torch.int32, device=start.device)
+        # A number in torch.where is a launch of its own on a GPU: these lie there.
+        self._spare, self._zero, self._none, self._no_row = (
+            torch.tensor(number, dtype=dtype, device=start.device)
+            for number, dtype in ((self._nodes, None), (0, None), (-1, None), (-1, torch.int32))
+        )
 
     def __call__(self, seeds: Tensor, generator: torch.Generator, roots: Tensor | None = None) -> Sample:
         """The subgraph around seeds, which may repeat, and other roots; equal generators give equal samples."""
@@ -53,7 +58,7 @@ class TorchSampler:
         for k in self.num_neighbors:
             target, edge, valid = self._drawn(nodes, rows, k, generator)
             # Rows are read before the next hop's are written, and stay; a padded edge reads the spare entry.
-            reached = torch.where(valid, self.source[edge].long(), self._nodes)
+            reached = torch.where(valid, self.source[edge].long(), self._spare)
             nodes, rows, count = self._numbered(reached, count)
             hops.append((row[reached].long(), target, edge, valid))
             kept.append(nodes)
@@ -65,15 +70,15 @@ class TorchSampler:
 
     def _numbered(self, reached: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Number the nodes that have no row; the spare node, row −1, in the place of each other. And the new count."""
-        row, spare = self._row, self._nodes
-        fresh = (row[reached] < 0) & (reached != spare)
+        row = self._row
+        fresh = (row[reached] < 0) & (reached != self._nodes)
         own = torch.arange(len(reached), dtype=torch.int32, device=reached.device)
         # Of equal nodes the last is kept: a maximum does not depend on the order in which a GPU writes. Nodes that have
         # a row keep it, as −1 is no maximum; writing them all to the spare entry would make a GPU do it one by one.
-        row.scatter_reduce_(0, reached, torch.where(fresh, own, -1), "amax")
+        row.scatter_reduce_(0, reached, torch.where(fresh, own, self._no_row), "amax")
         first = fresh & (row[reached] == own)
-        rows = torch.where(first, count + first.cumsum(0) - 1, -1)
-        nodes = torch.where(first, reached, spare)
+        rows = torch.where(first, count + first.cumsum(0) - 1, self._none)
+        nodes = torch.where(first, reached, self._spare)
         row.index_copy_(0, nodes, rows.int())  # all that write the spare entry write −1
         return nodes, rows, count + first.sum()
 
@@ -81,7 +86,7 @@ class TorchSampler:
         """Target rows, places and validity of the drawn edges; the spare node has none."""
         inside = nodes.clamp(max=self._nodes - 1)
         start = self.start[inside]
-        degree = torch.where(rows >= 0, self.start[inside + 1] - start, 0)
+        degree = torch.where(rows >= 0, self.start[inside + 1] - start, self._zero)
         if k < 0:
             ends = degree.cumsum(0)
             size = int(ends[-1]) if len(ends) else 0
@@ -89,7 +94,7 @@ class TorchSampler:
             shift = torch.repeat_interleave(start - ends + degree, degree, output_size=size)
             return target, torch.arange(size, device=nodes.device) + shift, torch.ones_like(target, dtype=torch.bool)
         offset, valid = self._offsets(degree, k, generator)
-        edge = torch.where(valid, start + offset, 0)
+        edge = torch.where(valid, start + offset, self._zero)
         return rows.expand(k, -1).reshape(-1), edge.reshape(-1), valid.reshape(-1)
 
     def _offsets(self, degree: Tensor, k: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
@@ -102,7 +107,7 @@ class TorchSampler:
         chosen = (drawn * (top + 1)).long()
         for j in range(1, k):  # Floyd's algorithm: every subset is equally likely
             taken = (chosen[:j] == chosen[j]).any(dim=0)
-            chosen[j] = torch.where(taken, top[j], chosen[j])
+            torch.where(taken, top[j], chosen[j], out=chosen[j])
         return torch.where(degree > k, chosen, column), column < degree
 
     def _cut(
