@@ -108,7 +108,7 @@ OTHERS: dict[str, Any] = {
 """Another value of each argument of ``fit`` that changes a training."""
 ALIKE = {
     "mu", "seeds", "models", "regularizer", "test", "train_per_class", "val_per_class", "device", "progress",
-    "on_error", "refit", "time_limit", "callbacks", "watch", "resume", "inputs", "task",
+    "on_error", "refit", "time_limit", "callbacks", "watch", "resume", "inputs", "task", "select",
 }  # fmt: skip
 """Those that change which trainings there are, or what is done with them; and those with a test of their own below."""
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack, suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -17,12 +17,14 @@ from propreg.engine.models import MODELS
 from propreg.engine.regularizers import tunable
 
 if TYPE_CHECKING:
+    from propreg.fitting.picking import Select
     from propreg.report.live import Live
     from propreg.running.folder import Claim
     from propreg.running.plan import Plan, Source
 
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")  # shown in per cent
+SELECTIONS = ("accuracy", "balanced", "reweighted", "loss")  # of propreg.fitting.picking, which imports NumPy
 
 
 class Scale(StrEnum):
@@ -142,6 +144,17 @@ def run(
             autocompletion=lambda: list(METRICS),
         ),
     ] = "accuracy",
+    select: Annotated[
+        str | None,
+        typer.Option(
+            help="By what mu is picked on validation, if not by --metric: balanced is the mean recall of the classes; "
+            "reweighted weighs them by their estimated frequency among the nodes outside training and validation; loss "
+            "is the cross-entropy.",
+            metavar=f"<{'|'.join(SELECTIONS)}>",
+            callback=lambda name: name and _known("select", name, SELECTIONS),
+            autocompletion=lambda: list(SELECTIONS),
+        ),
+    ] = None,
     lr: Annotated[float | None, typer.Option(min=0, help="Learning rate; default the model's own.")] = None,
     weight_decay: Annotated[float | None, typer.Option(min=0, help="Weight decay; default the model's own.")] = None,
     dropout: Annotated[float | None, typer.Option(min=0, max=1, help="Dropout; default the model's own.")] = None,
@@ -218,6 +231,7 @@ def run(
                 device=device,
                 scale=scale.value if scale else None,
                 metric=metric,
+                select=cast("Select | None", select),
                 dropout=dropout,
                 training={"lr": lr, "weight_decay": weight_decay, "patience": patience},
                 architecture={"hidden": hidden, "layers": layers},

@@ -16,6 +16,7 @@ from propreg.cli.recorded import ResultsPath, read
 from propreg.cli.shared import Only, one_sentence
 
 if TYPE_CHECKING:
+    from propreg.fitting.picking import Select
     from propreg.store.progress import Reading
     from propreg.store.results import Results
     from propreg.study.spec.experiment import Experiment, Line
@@ -63,6 +64,13 @@ def table(
             help="The selection rule whose epoch counts, for example latest_best; own is each model's published rule."
         ),
     ] = "",
+    select: Annotated[
+        str,
+        typer.Option(
+            help="What strengths are picked by on validation, of runs recorded with --measures: accuracy, balanced, "
+            "reweighted or loss, as for propreg run; all compares what each of them gains on test."
+        ),
+    ] = "accuracy",
     results: ResultsPath = None,
 ) -> None:
     """Print a table of the paper from recorded runs, with the paper's numbers beside ours."""
@@ -76,6 +84,7 @@ def table(
             _list(results)
             return
         _check_rule(rule)
+        by = _checked_select(select, listed=picked or runs is not None or format is not None)
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
         if rule and (picked or runs is not None):
@@ -90,11 +99,13 @@ def table(
         if picked and any(line.search for line in lines):
             raise UsageError("--picked is for grids of strengths: propreg table lists the winner of each search.")
         if runs is not None:
-            _print_runs(at_picked(lines, found) if picked else lines, found)
+            _print_runs(at_picked(lines, found, by or "accuracy") if picked else lines, found)
         elif picked:
-            typer.echo(picked_text(lines, found), nl=False)
+            typer.echo(picked_text(lines, found, by or "accuracy"), nl=False)
+        elif by is None:
+            typer.echo(_selections(experiment, lines, found, rule), nl=False)
         else:
-            typer.echo(_text(experiment, lines, reading, format or Format.text, rule, long=long), nl=False)
+            typer.echo(_text(experiment, lines, reading, format or Format.text, rule, by, long=long), nl=False)
 
 
 def _list(results: Path | None) -> None:
@@ -123,18 +134,50 @@ def _check_rule(rule: str) -> None:
         raise UsageError(str(unknown("rule", rule, known)))
 
 
+def _checked_select(select: str, *, listed: bool) -> "Select | None":
+    """What strengths are picked by; None for all ways beside each other, which is a table of its own."""
+    from propreg.fitting.picking import SELECTIONS
+    from propreg.store.errors import UsageError, unknown
+
+    if select == "all":
+        if listed:
+            raise UsageError("--select all is a table of its own: leave out --format, --runs and --picked.")
+        return None
+    if select not in SELECTIONS:
+        raise UsageError(str(unknown("select", select, (*SELECTIONS, "all"))))
+    return select
+
+
+def _selections(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", rule: str) -> str:
+    from propreg.store.errors import StudyError
+    from propreg.study.tables.selections import NOTES, selections
+    from propreg.study.tables.text import listing_text
+
+    listing = selections(lines, found, rule)
+    if not listing.rows:
+        raise StudyError(
+            "No line with several strengths has all its runs, plain ones too, with measures: "
+            f"propreg reproduce {experiment.name} --measures records them."
+        )
+    shown = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return "\n".join([*listing_text(listing, shown), *NOTES]) + "\n"
+
+
 def _text(
-    experiment: "Experiment", lines: "tuple[Line, ...]", reading: "Reading", how: Format, rule: str, *, long: bool
-) -> str:
+    experiment: "Experiment", lines: "tuple[Line, ...]", reading: "Reading", how: Format, rule: str, select: "Select",
+    *, long: bool,
+) -> str:  # fmt: skip
+    from propreg.fitting.picking import TITLES
     from propreg.store.errors import UsageError
     from propreg.study.tables import ablation, costs, pivot, search, text
     from propreg.study.tables.rows import engine_note, table_rows
 
     found = reading.results
     searched = search.searches(lines, found)
-    if searched and rule:
-        raise UsageError("--rule does not apply to a search, whose runs have one rule: leave it out.")
-    rows = search.search_rows(searched, found) if searched else table_rows(experiment, found, lines, rule)
+    if searched and (rule or select != "accuracy"):
+        option = "--rule" if rule else "--select"
+        raise UsageError(f"{option} does not apply to a search, whose runs have one rule: leave it out.")
+    rows = search.search_rows(searched, found) if searched else table_rows(experiment, found, lines, rule, select)
     engines = "" if searched else engine_note(lines, found)
     if how is Format.csv:
         if engines:
@@ -146,6 +189,8 @@ def _text(
     notes = search.notes(searched) if searched else ablation.notes(lines)
     notes += [engines] if engines else []
     notes += [_RULE_NOTES.get(rule, f"Each run counts with the epoch that the rule {rule} reports.")] if rule else []
+    if select != "accuracy":
+        notes.append(f"In place of validation accuracy, strengths are picked by {TITLES[select]} on validation.")
     shown, width = sys.stdout.isatty(), shutil.get_terminal_size().columns
     if how is Format.text and not long:
         bold = shown and os.environ.get("TERM") != "dumb"

@@ -28,6 +28,11 @@ class Comparison:
     judging: Judging
 
     @property
+    def picking(self) -> Runs:
+        """The validation scores by which the strength was picked, higher is better."""
+        return self.judging.sign * self.val
+
+    @property
     def plain(self) -> Summary:
         """Test score of the plain model; 0 runs and NaN if every one of its runs failed."""
         return self.at(0.0)

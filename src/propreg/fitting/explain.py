@@ -10,6 +10,7 @@ from propreg.data.describe import homophily, isolated, linked_pairs
 from propreg.data.graph import Graph, Split
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Result
+from propreg.fitting.picking import TITLES
 from propreg.fitting.verdict import Verdict
 from propreg.statistics import SIGNIFICANCE, smallest_p
 
@@ -117,6 +118,8 @@ def caveats(result: "FitResult", max_epochs: int, planned: int, *, training: boo
             f"{late} of {len(result.runs)} trainings were still improving when they reached the limit of {max_epochs} "
             "epochs: more epochs may change the numbers (--max-epochs)."
         )
+    if select := result.settings.get("select"):
+        found.append(f"mu was picked by {TITLES[select]} on validation.")
     bounded = REGULARIZERS[result.method].bounded
     if len(result.mus) > 2 and result.mu == result.mus[-1] and not (bounded and result.mu >= 0.9):
         more = ",".join(f"{factor * result.mu:g}" for factor in (1, 1.5, 2, 3))

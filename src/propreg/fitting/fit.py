@@ -46,6 +46,7 @@ from propreg.fitting.job import Job
 from propreg.fitting.joining import are_several, by_part, joined
 from propreg.fitting.kept import KeptRuns, missing_groups, settings_of
 from propreg.fitting.leaderboard import fit_several, several
+from propreg.fitting.picking import Select, check_select
 from propreg.fitting.predictions import extra_of
 from propreg.fitting.progress import Estimate, Progress, quicker_command
 from propreg.fitting.result import FitResult
@@ -73,6 +74,7 @@ def fit(
     scale: Scale | Scaling = "auto",
     task: Task = "classes",
     metric: "str | Compute | tuple[Compute, Direction] | None" = None,
+    select: Select | None = None,
     class_weight: Literal["balanced"] | None = None,
     splits: Splits | None = None,
     test: Literal["cv"] | None = None,
@@ -138,6 +140,10 @@ def fit(
             is better. With any but accuracy, the epoch is the one with the lowest validation loss. Of several labels:
             ``"roc_auc"`` (the default), ``"average_precision"``, ``"macro_f1"``, ``"accuracy"``, ``"log_loss"``; of
             numbers: ``"r2"`` (the default), ``"rmse"``, ``"mae"``.
+        select: By what μ is picked on validation, if not by ``metric``: ``"accuracy"``; ``"balanced"``, the mean recall
+            of the classes; ``"reweighted"``, accuracy with each class weighted by its estimated frequency among the
+            nodes outside training and validation, see :mod:`propreg.fitting.picking`; or ``"loss"``, the cross-entropy.
+            The epoch that a run reports stays that of its training.
         class_weight: ``"balanced"`` gives each class the same weight in the loss, however few of its nodes train.
         splits: The number of random splits to draw if the data has none, by default 6; or the splits themselves, as a
             list or by name: each a :class:`Split` (:func:`propreg.data.splits.official_splits`,
@@ -186,7 +192,7 @@ def fit(
     if several(arguments):
         return fit_several(fit, arguments)
     method = _method(method, regularizer, resume)
-    _check_choices(preset, on_error, class_weight, refit, progress)
+    _check_choices(preset, on_error, class_weight, refit, progress, select, task)
     graph, masks = _read(data, task)
     own, spec, rate = _what_is_trained(model, dropout, graph, method, watch)
     check_task(graph, method, spec, class_weight)
@@ -223,7 +229,7 @@ def fit(
         nested = test == "cv"
         job = Job(
             graph, scaling, problem, spec, network, method, preset, mus, parts, order, rate, kept, score, nested,
-            _settings(spec, like, protocol, arguments, score.name),
+            _settings(spec, like, protocol, arguments, score.name), select,
         )  # fmt: skip
         errors: list[Exception] = []
         if on_error == "record":
@@ -249,13 +255,17 @@ def _in_order(
     return order, [replace(like, seed=seed, split=names[s], strength=mus[m]) for m, s, seed in order]
 
 
-def _check_choices(preset: str, on_error: str, class_weight: str | None, refit: str | None, progress: object) -> None:
+def _check_choices(
+    preset: str, on_error: str, class_weight: str | None, refit: str | None, progress: object, select: str | None,
+    task: str,
+) -> None:  # fmt: skip
     _errors.one_of("preset", preset, ("paper", "reference"))
     _errors.one_of("on_error", on_error, ("record", "raise"))
     for name, value, known in (("class_weight", class_weight, "balanced"), ("refit", refit, "train+val")):
         if value is not None:
             _errors.one_of(name, value, (known,), " or None")
     check_progress(progress)
+    check_select(select, task)
 
 
 def _what_is_trained(
@@ -283,7 +293,7 @@ def _settings(
     found |= {"max_epochs": protocol.max_epochs}
     found |= {"dropout": like.dropout} if isinstance(arguments["model"], str | Model) else {}
     found |= {"scale": arguments["scale"] if isinstance(arguments["scale"], str) else "auto", "metric": metric}
-    named = {name: arguments[name] for name in ("test", "class_weight") if arguments[name] is not None}
+    named = {name: arguments[name] for name in ("select", "test", "class_weight") if arguments[name] is not None}
     named |= {"task": arguments["task"]} if arguments["task"] != "classes" else {}
     if (optimizer := arguments["optimizer"]) != "adam":
         named["optimizer"] = optimizer if isinstance(optimizer, str) else "its own"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -14,12 +15,14 @@ from torch import Tensor, nn
 from propreg.data.graph import Graph, Split
 from propreg.data.scaling import Scaling
 from propreg.devices import device_title
-from propreg.engine import Model, Problem, Result
+from propreg.engine import Model, Problem, Replica, Result
 from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.models.network import no_dropout
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.fitting.explain import facts_of
 from propreg.fitting.kept import KeptRuns
+from propreg.fitting.measured import Measured, measures_of, picked_by, with_measures
+from propreg.fitting.picking import Select
 from propreg.fitting.predictions import activated
 from propreg.fitting.preprocessing import take_raw_features
 from propreg.fitting.pyg_modules import as_module
@@ -50,7 +53,10 @@ class Job:
     score: Score = ACCURACY
     nested: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
+    select: Select | None = None
     begun: float = field(default_factory=monotonic)
+    known: dict[Replica, Measured] = field(default_factory=dict)
+    """The runs that are measured: ``watch`` makes a result after each run."""
 
     def trained(self, train: Callable[[dict[int, Result]], bool], errors: Sequence[Exception]) -> FitResult:
         """The result of a training.
@@ -89,9 +95,14 @@ class Job:
         results = [by_place.get((m, s, n)) for m, s, n in np.ndindex(shape)]
         logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
         scores = Scores.of(results, shape)
-        if self.score != ACCURACY:
-            scores = self._scored(results, scores, logits)
-        best = choose(replace(scores, val=self.score.sign * scores.val))
+        for place, run in enumerate(results):
+            if run is not None and not run.failed:
+                measured = self._measured(run, logits)
+                scores.val.flat[place], scores.test.flat[place] = measured.val, measured.test
+        picking = None
+        if self.select is not None:
+            picking = picked_by(self.select, results, shape, partial(self._measured, logits=logits))
+        best = choose(replace(scores, val=self.score.sign * scores.val if picking is None else picking))
         each = shape[1] * shape[2]
         of_plain, of_best = results[:each], results[best * each : (best + 1) * each]
         sizes = self.problem.sizes.features, self.problem.sizes.classes
@@ -108,7 +119,7 @@ class Job:
             scores.val,
             scores.test,
             nn.Identity(),
-            tuple(r for r in results if r is not None),
+            tuple(self._with_measures(r) for r in results if r is not None),
             None if self.network is not None else self.spec,
             finished,
             self.method,
@@ -126,6 +137,7 @@ class Job:
             settings=self.settings,
             device=device_title(str(self.problem.device)),
             seconds=monotonic() - self.begun,
+            picked_by=picking,
         )
         run = result.best_run
         model, scaling = self.module(run), self.scaling_of(run)
@@ -157,16 +169,23 @@ class Job:
         mean, deviation = self.problem.units(run.replica.split)
         return found if self.graph.task != "regression" else found * deviation + mean
 
-    def _scored(self, results: Sequence[Result | None], scores: Scores, logits: Logits) -> Scores:
-        """The scores by another metric than accuracy, of each run's reported weights."""
-        val, test = np.full_like(scores.val, np.nan), np.full_like(scores.test, np.nan)
-        truth = truth_of(self.graph)
-        for place, run in enumerate(results):
-            if run is not None and not run.failed:
-                p, split = self._outputs(logits, run), self.problem.splits[run.replica.split]
-                for found, nodes in ((val, split.val), (test, split.test)):
-                    found.flat[place] = float(self.score.compute(truth[nodes], p[nodes]))
-        return replace(scores, val=val, test=test)
+    def _measured(self, run: Result, logits: Logits) -> Measured:
+        """What a run's reported weights predict: one forward pass, the first time that it is asked for."""
+        if run.replica not in self.known:
+            z, split = logits(run), self.problem.splits[run.replica.split]
+            measures, predicted = None, tuple[int, ...]()
+            if self.graph.targets is None:
+                measures, predicted = measures_of(z, self.problem.y, split)
+            val, test = run.val, run.test
+            if self.score != ACCURACY:
+                truth, p = truth_of(self.graph), self._outputs(lambda _: z, run)
+                val, test = (float(self.score.compute(truth[nodes], p[nodes])) for nodes in (split.val, split.test))
+            self.known[run.replica] = Measured(val, test, measures, predicted)
+        return self.known[run.replica]
+
+    def _with_measures(self, run: Result) -> Result:
+        found = self.known.get(run.replica)
+        return run if found is None else with_measures(run, found.measures)
 
 
 def _logits_of(problem: Problem, spec: Model) -> Callable[[Result], Tensor]:

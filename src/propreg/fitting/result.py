@@ -65,6 +65,7 @@ class FitResult(Comparison):
         inputs: What the ``forward`` of a model of your own is called with.
         leaderboard: With several models or regularizers, the results of all; this one is the best on validation.
         refit: The run on training and validation nodes that produced ``model``, if ``refit`` was set.
+        picked_by: With ``select``, the validation scores by which the strength was picked, higher is better.
         settings: The settings of the training, by option; ``device`` and ``seconds`` are where and how long it ran.
 
     Example:
@@ -101,6 +102,12 @@ class FitResult(Comparison):
     settings: Mapping[str, Any] = field(default_factory=dict)
     device: str = ""
     seconds: float = 0.0
+    picked_by: Runs | None = None
+
+    @property
+    def picking(self) -> Runs:
+        """The validation scores by which the strength was picked, higher is better."""
+        return super().picking if self.picked_by is None else self.picked_by
 
     def __repr__(self) -> str:
         """The verdict in one line; :meth:`summary` has the numbers."""

@@ -54,7 +54,7 @@ class Compared(Protocol):
     @property
     def mus(self) -> tuple[float, ...]: ...
     @property
-    def val(self) -> Runs: ...
+    def picking(self) -> Runs: ...
     @property
     def test(self) -> Runs: ...
     @property
@@ -92,13 +92,13 @@ def pair(result: Compared, mu: float) -> Pair | None:
 
 def nested_pair(result: Compared) -> Pair | None:
     """Compare the strengths that each split picks on its own validation nodes with the plain model."""
-    val, test, sign = result.val, result.test, result.judging.sign
+    val, test = result.picking, result.test
     other = np.full(test.shape[1:], np.nan)
     for split in range(test.shape[1]):
         mine = slice(split, split + 1)
         failed = np.isnan(val[:, mine]) & result.finished
         try:
-            other[split] = test[choose(Scores(sign * val[:, mine], test[:, mine], failed)), split]
+            other[split] = test[choose(Scores(val[:, mine], test[:, mine], failed)), split]
         except RuntimeError:
             continue
     return _pair(result, result.mu, other)
@@ -173,7 +173,7 @@ def in_points(found: Pair, scale: float = 100.0, judging: Judging = JUDGING) -> 
 
 def best_above_zero(result: Compared) -> float | None:
     """The strength above 0 with the best score on validation; None if no strength can be chosen."""
-    val = result.judging.sign * result.val[1:]
+    val = result.picking[1:]
     if not len(val):
         return None
     failed = np.isnan(val) & result.finished  # in a fit that was not interrupted, only failed runs are missing

@@ -14,7 +14,7 @@ from propreg.study.tables.pivot import tex
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
 """Of ``propreg run``."""
-CHOICES = ("scale", "metric", "test", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
+CHOICES = ("scale", "metric", "select", "test", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
 GRAPH_CHOICES = ("hidden", "layers", "virtual_node", "dropout", "lr", "batch_size", "max_epochs")
 _OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
 OWN = "my/folder"
@@ -79,7 +79,15 @@ def call(run: RunRecord, benchmark: bool) -> str:
     settings = {
         name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
     }
-    usual = {"metric": "accuracy", "scale": "auto", "test": "", "task": "", "class_weight": "", "optimizer": ""}
+    usual = {
+        "metric": "accuracy",
+        "select": "",
+        "scale": "auto",
+        "test": "",
+        "task": "",
+        "class_weight": "",
+        "optimizer": "",
+    }
     chosen = {name: value for name in usual if (value := run.settings.get(name, usual[name])) != usual[name]}
     arguments = [
         "data",

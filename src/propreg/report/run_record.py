@@ -74,6 +74,11 @@ class RunRecord:
     preview: Preview | None = None
     training: bool = False
 
+    @property
+    def picking(self) -> Runs:
+        """What strengths are compared by where the record has no verdict; it has no other scores."""
+        return self.judging.sign * self.val
+
 
 def read_run(record: Mapping[str, Any]) -> RunRecord:
     """Check a record.

@@ -216,6 +216,7 @@ def _fit(
         preset=plan.preset,
         scale=plan.scale,
         metric=plan.metric,
+        select=plan.select,
         splits=plan.source.splits if plan.source.test is None else len(plan.source.splits),
         test=plan.source.test,
         seeds=plan.seeds,

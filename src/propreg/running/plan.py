@@ -19,6 +19,7 @@ from propreg.data.splits import RANDOM_SPLITS, official_splits, random_split
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model
+from propreg.fitting.picking import Select
 
 PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
 
@@ -78,6 +79,7 @@ class Plan:
     device: str
     scale: Scale | Scaling = "auto"
     metric: str = "accuracy"
+    select: Select | None = None
     dropout: float | None = None
     architecture: Mapping[str, int] = field(default_factory=dict)
 
@@ -104,6 +106,7 @@ def make_plan(
     device: str = "auto",
     scale: Scale | None = None,
     metric: str = "accuracy",
+    select: Select | None = None,
     dropout: float | None = None,
     training: Mapping[str, Any] | None = None,
     architecture: Mapping[str, int | None] | None = None,
@@ -112,7 +115,7 @@ def make_plan(
 
     Args:
         source: The graph.
-        model, method, preset, mu, seeds, device, scale, metric, dropout: As of :func:`propreg.fit`.
+        model, method, preset, mu, seeds, device, scale, metric, select, dropout: As of :func:`propreg.fit`.
         max_epochs: Most epochs of a training.
         training: ``lr``, ``weight_decay`` and ``patience``; None for the model's own.
         architecture: Settings of the model, like ``hidden``; None for its own.
@@ -144,6 +147,7 @@ def make_plan(
         str(find_device(device)),
         source.scale if scale in (None, "auto") else scale,
         metric,
+        select,
         dropout,
         settings,
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from propreg.engine.spec import Measures, Report
 from propreg.metrics import METRICS
 from propreg.statistics import Runs
 from propreg.store.errors import NoRunError, StudyError, check_one
@@ -197,9 +198,8 @@ class Results:
             value, such as the ROC-AUC of more than two classes.
         """
         found = []
-        for outcome in (self.outcome(cell, split, seed) for split in splits for seed in seeds):
-            reports = () if outcome is None else outcome.all_reports(cell.protocol.rule)
-            report = next((each for each in reports if each.rule == (rule or cell.protocol.rule)), None)
+        for split, seed in itertools.product(splits, seeds):
+            outcome, report = self.outcome(cell, split, seed), self._report(cell, split, seed, rule)
             if outcome is None or report is None:
                 return None
             if metric == outcome.metric:
@@ -213,6 +213,20 @@ class Results:
             return None
         val, test = np.array(found, np.float64).T.reshape(2, len(splits), len(seeds))
         return Accuracies(val, test)
+
+    def measures(
+        self, cell: Cell, splits: Sequence[int], seeds: Sequence[int], rule: str = ""
+    ) -> list[list[Measures]] | None:
+        """The measures of each split and seed at the epoch that a rule reports; None if some are not recorded."""
+        reports = [[self._report(cell, split, seed, rule) for seed in seeds] for split in splits]
+        found = [[each.measures for each in row if each is not None and each.measures is not None] for row in reports]
+        return found if all(len(row) == len(seeds) for row in found) else None
+
+    def _report(self, cell: Cell, split: int, seed: int, rule: str) -> Report | None:
+        """What a rule reports of a run, the run's own if left out; None if that is not recorded."""
+        outcome, wanted = self.outcome(cell, split, seed), rule or cell.protocol.rule
+        reports = () if outcome is None else outcome.all_reports(cell.protocol.rule)
+        return next((each for each in reports if each.rule == wanted), None)
 
 
 def load_results(path: Path) -> Results:

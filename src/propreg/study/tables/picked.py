@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from propreg.fitting.picking import Select
 from propreg.store.errors import StudyError
 from propreg.store.results import Results
 from propreg.study.spec.experiment import Line
 from propreg.study.tables.rows import line_rows
 
 
-def picked_text(lines: Sequence[Line], results: Results) -> str:
-    """The picked strength of each line with a grid; incomplete lines are marked.
+def picked_text(lines: Sequence[Line], results: Results, select: Select = "accuracy") -> str:
+    """The picked strength of each line with a grid, see :mod:`propreg.fitting.picking`; incomplete lines are marked.
 
     Where each model and dataset has one method, the lines are TOML, ``"cora/gcn" = 0.45``, which an experiment takes as
     its strengths; else they are a table whose first column names the method too.
@@ -20,7 +21,7 @@ def picked_text(lines: Sequence[Line], results: Results) -> str:
     """
     if all(len(line.cells) == 1 for line in lines):
         raise StudyError("Nothing is picked here: none of these lines has more than one strength to pick from.")
-    grids = [(line, _strength(line, results)) for line in lines if len(line.cells) > 1]
+    grids = [(line, _strength(line, results, select)) for line in lines if len(line.cells) > 1]
     if all(mu is None for _, mu in grids):
         raise StudyError("No strength is picked yet: none of these lines with a strength has all its runs.")
     places = [f"{line.dataset}/{line.model}" for line, _ in grids]
@@ -40,19 +41,19 @@ def picked_text(lines: Sequence[Line], results: Results) -> str:
     return "".join(f"{name:<{widths[0]}}  {preset:<{widths[1]}}  {mu}\n" for name, preset, mu in rows)
 
 
-def at_picked(lines: Sequence[Line], results: Results) -> tuple[Line, ...]:
+def at_picked(lines: Sequence[Line], results: Results, select: Select = "accuracy") -> tuple[Line, ...]:
     """The same lines with their picked strength alone; lines with one strength, and the plain model, are kept.
 
     Raises:
         StudyError: If a line is not complete, so that nothing was picked.
     """
-    return tuple(_only(line, results) for line in lines)
+    return tuple(_only(line, results, select) for line in lines)
 
 
-def _only(line: Line, results: Results) -> Line:
+def _only(line: Line, results: Results, select: Select) -> Line:
     if len(line.cells) == 1:
         return line
-    mu = _strength(line, results)
+    mu = _strength(line, results, select)
     if mu is None:
         raise StudyError(
             f"No strength is picked for {line.dataset}/{line.model}/{line.method.name}: not all its runs are recorded. "
@@ -61,6 +62,6 @@ def _only(line: Line, results: Results) -> Line:
     return replace(line, cells=tuple(cell for cell in line.cells if cell.strength == mu))
 
 
-def _strength(line: Line, results: Results) -> float | None:
-    row = line_rows(line, "", results)[0]
+def _strength(line: Line, results: Results, select: Select) -> float | None:
+    row = line_rows(line, "", results, select=select)[0]
     return row.strength if row.selection == "validation" else None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS
+from propreg.fitting.picking import Select, class_frequencies, picking_score
 from propreg.statistics import Difference, Runs, paired, summarize
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
@@ -141,15 +142,20 @@ OWN = "own"
 
 
 def table_rows(
-    experiment: Experiment, results: Results, lines: Iterable[Line] | None = None, rule: str = ""
+    experiment: Experiment,
+    results: Results,
+    lines: Iterable[Line] | None = None,
+    rule: str = "",
+    select: Select = "accuracy",
 ) -> list[Row]:
     """The rows of an experiment's lines, in their order.
 
     ``rule`` names the selection rule whose epoch counts, ``"own"`` for the one that each model was published with;
-    without it that of the runs' protocol.
+    without it that of the runs' protocol. ``select`` names what strengths are picked by, see
+    :mod:`propreg.fitting.picking`.
     """
     chosen = experiment.lines if lines is None else lines
-    return [row for line in chosen for row in line_rows(line, experiment.paper, results, rule)]
+    return [row for line in chosen for row in line_rows(line, experiment.paper, results, rule, select)]
 
 
 def engine_note(lines: Iterable[Line], results: Results) -> str:
@@ -164,7 +170,7 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
     )
 
 
-def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[Row]:
+def line_rows(line: Line, paper: str, results: Results, rule: str = "", select: Select = "accuracy") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
     rule = line.own_rule if rule == OWN else rule
     line = grown(line, results)
@@ -179,10 +185,34 @@ def line_rows(line: Line, paper: str, results: Results, rule: str = "") -> list[
         return [_incomplete(line, paper, results, alone or "validation")]
     if alone:
         return [_row(line, paper, results, alone, 0, complete, rule)]
-    on_val, on_test = (pick([sign * getattr(each, part).mean() for each in complete]) for part in ("val", "test"))
+    by_val, by_test = ([sign * float(getattr(each, part).mean()) for each in complete] for part in ("val", "test"))
+    scores = by_val if select == "accuracy" else picking_scores(line, results, select, rule)
+    if scores is None:
+        return [replace(_incomplete(line, paper, results, "validation"), verdict=UNMEASURED)]
     return [
-        _row(line, paper, results, "validation", on_val, complete, rule),
-        _row(line, paper, results, "test", on_test, complete, rule),
+        _row(line, paper, results, "validation", pick(scores), complete, rule),
+        _row(line, paper, results, "test", pick(by_test), complete, rule),
+    ]
+
+
+UNMEASURED = "incomplete: recorded without --measures"
+
+
+def picking_scores(line: Line, results: Results, select: Select, rule: str = "") -> list[float] | None:
+    """The mean score of each strength by which one is picked; None if a run, also a plain one, has no measures.
+
+    The class frequencies that ``"reweighted"`` needs are estimated on each split from the plain model's predictions of
+    its test nodes.
+    """
+    plain = results.measures(line.cells[0].plain, line.splits, line.seeds, rule)
+    found = [results.measures(cell, line.splits, line.seeds, rule) for cell in line.cells]
+    complete = [each for each in found if each is not None]
+    if plain is None or len(complete) < len(found):
+        return None
+    weights = [class_frequencies([run.val for run in of], [run.test.predicted for run in of]) for of in plain]
+    return [
+        float(np.mean([picking_score(select, run.val, w) for w, of in zip(weights, each, strict=True) for run in of]))
+        for each in complete
     ]
 
 
