@@ -3,8 +3,14 @@
 import json
 import random
 from collections.abc import Iterable
+from dataclasses import asdict
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
+from propreg.fitting.graphs.result import JUDGED
+from propreg.fitting.verdict import JUDGING, Judging, judge
 from propreg.store.results import Results
 from propreg.study.figures.tsne_record import Cloud, RunMeasures, TsneRecord
 from propreg.study.spec.experiment import Line, load_experiment, select_lines
@@ -98,7 +104,7 @@ def run_record(**changes: Any) -> dict[str, Any]:
     def runs(extra: float) -> list[list[list[float]]]:
         return [[[0.8 + gain[mu] + 0.01 * s + 0.002 * e + extra for e in range(seeds)] for s in range(3)] for mu in mus]
 
-    curve = {"loss": [2.0, 1.0, 0.5], "val": [0.3, 0.6, 0.8], "test": [0.3, 0.6, 0.79]}
+    curve = {"epoch": [1, 2, 3], "loss": [2.0, 1.0, 0.5], "val": [0.3, 0.6, 0.8], "test": [0.3, 0.6, 0.79]}
     record: dict[str, Any] = {
         "format": "propreg run",
         "version": 1,
@@ -135,8 +141,18 @@ def run_record(**changes: Any) -> dict[str, Any]:
         "settings": {"lr": 0.01, "weight_decay": 5e-4, "patience": 100, "max_epochs": 1000, "scale": "rows"},
         "date": "2026-01-31",
         "versions": {"python": "3.12.1", "torch": "2.13.0"},
+        "judging": asdict(JUDGING),
     }
-    return record | changes
+    record |= changes
+    return {"verdict": verdict_of(record), **record}
+
+
+def verdict_of(record: dict[str, Any]) -> dict[str, Any]:
+    """The verdict on the scores of a record."""
+    runs = {name: np.array(record[name], float) for name in ("val", "test")}
+    judging = Judging(**record["judging"])
+    fit = SimpleNamespace(**{**record, **runs, "mus": tuple(record["mus"]), "judging": judging})
+    return asdict(judge(fit))
 
 
 def models(title: str = "MLP, plain") -> list[dict[str, Any]]:
@@ -169,7 +185,7 @@ def graphs_record(**changes: Any) -> dict[str, Any]:
         dataset="mine",
         graph={"graphs": 40, "nodes": 300, "edges": 310, "features": 9, "classes": None, "homophily": None},
         model="mol-gin",
-        judging={"score": "RMSE", "part": "test", "sign": -1, "fraction": False, "where": "on these graphs"},
+        judging=asdict(JUDGED["regression"]),
         splits=["random-0", "random-1", "random-2"],
         classes=[],
         confusion=None,

@@ -90,7 +90,7 @@ def test_what_is_wrong_is_one_sentence(
     arguments: list[str], says: str, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in (("damaged", '{"format"'), ("wrong", json.dumps(run_record(mus=[])))):
+    for name, text in (("damaged", '{"format"'), ("wrong", json.dumps(run_record() | {"mus": []}))):
         (tmp_path / name).mkdir()
         (tmp_path / name / "run.json").write_text(text)
     result = CliRunner().invoke(app, ["report", *arguments])

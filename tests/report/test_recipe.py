@@ -67,8 +67,6 @@ def test_a_target_with_a_comma_is_one_target() -> None:
     assert found["target"] == ["log S, mol/l", "mass"]
     assert (found["hidden"], found["splits"], found["max_epochs"], found["model"]) == (64, 3, 20, "gin")
     assert "['log S, mol/l', 'mass']" in call(MOLECULES, benchmark=False)
-    old = read_run(graphs_record(targets=[], settings={"molecules": "a.csv", "smiles_column": "s", "target": "a,b"}))
-    assert parsed(command(old, benchmark=False))["target"] == ["a", "b"]
 
 
 def test_the_code_for_a_table_of_molecules_trains_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

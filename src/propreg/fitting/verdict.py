@@ -112,17 +112,13 @@ def _pair(result: Compared, mu: float, runs: Runs) -> Pair | None:
     return Pair(mu, summarize(plain), summarize(other), paired(sign * other, sign * plain), count)
 
 
-def judge(result: Compared, scale: float = 100.0) -> Verdict:
+def judge(result: Compared) -> Verdict:
     """Compare the chosen strength with the plain model; if that was chosen, the best of the others on validation.
 
     It helps if validation chose it and the difference on the test nodes is significant, see
     :attr:`propreg.statistics.Difference.verdict`; it harms if the difference is significant and negative. If the plain
     model was chosen, it does not help if the interval of at least five units ends at 0 or below; else it was not
     chosen.
-
-    Args:
-        result: A fit, or its record.
-        scale: What makes the accuracies per cent.
     """
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
     here = result.judging.where + " so far" * (not result.finished)
@@ -132,7 +128,7 @@ def judge(result: Compared, scale: float = 100.0) -> Verdict:
     found = None if compared is None else nested_pair(result) if nested else pair(result, compared)
     if found is None:
         return Verdict("inconclusive", "Inconclusive: there is no pair of finished runs to compare.", None)
-    kind, sentence = _judged(result, found, title, in_points(found, scale, judging), here, of)
+    kind, sentence = _judged(result, found, title, in_points(found, judging), here, of)
     return Verdict(kind, sentence if judging.part == "test" else f"{sentence} {NO_TEST}", found)
 
 
@@ -157,11 +153,11 @@ def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of
     return "inconclusive", f"Inconclusive {here}: {title} gives {gives}{p}."
 
 
-def in_points(found: Pair, scale: float = 100.0, judging: Judging = JUDGING) -> str:
+def in_points(found: Pair, judging: Judging) -> str:
     """The difference with its interval, which one pair of runs does not have."""
     apart = found.difference
     if judging.fraction:
-        mean, low, high = (points(scale * share / 100) for share in (apart.mean, apart.low, apart.high))
+        mean, low, high = (points(share) for share in (apart.mean, apart.low, apart.high))
         gain = f"{mean} points of {judging.what}"
     else:
         mean, low, high = (signed(value) for value in (apart.mean, apart.low, apart.high))

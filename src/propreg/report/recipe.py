@@ -65,10 +65,8 @@ def _in_terminal(run: RunRecord) -> bool:
 
 
 def targets_of(run: RunRecord) -> list[str]:
-    """The columns that a run on a table learned; records of older versions list them in one text."""
-    if "molecules" not in run.settings:
-        return []
-    return [each.name for each in run.targets] or [name for name in run.settings["target"].split(",") if name]
+    """The columns that a run on a table learned."""
+    return [each.name for each in run.targets] if "molecules" in run.settings else []
 
 
 def call(run: RunRecord, benchmark: bool) -> str:

@@ -120,12 +120,12 @@ def models_of(value: Any, scale: float) -> tuple[ModelRow, ...]:
 
 
 def judging_of(value: Any) -> Judging:
-    """What the numbers are; of records of older versions test accuracy."""
-    if not isinstance(value, Mapping) or value.get("part", "test") not in ("test", "validation"):
+    """What the numbers are."""
+    if not isinstance(value, Mapping) or value.get("part") not in ("test", "validation"):
         raise wrong("judging", "name the score and its part, test or validation")
     return Judging(
-        text_of("judging", value.get("score", JUDGING.score)),
-        value.get("part", "test"),
+        text_of("judging", value.get("score")),
+        value["part"],
         sign=-1 if value.get("sign") == -1 else 1,
         fraction=value.get("fraction") is not False,
         nested=value.get("nested") is True,
@@ -221,10 +221,9 @@ def history_of(value: Any) -> History:
     """One training."""
     if not isinstance(value, Mapping):
         raise wrong("histories", "hold objects")
-    loss, val, test = (curve_of(value.get(name)) for name in ("loss", "val", "test"))
+    epoch, loss, val, test = (curve_of(value.get(name)) for name in ("epoch", "loss", "val", "test"))
     if not len(loss) == len(val) == len(test):
         raise wrong("histories", "have as many losses as accuracies")
-    epoch = curve_of(value["epoch"]) if "epoch" in value else tuple(float(i + 1) for i in range(len(loss)))
     if len(epoch) != len(loss) or None in epoch:
         raise wrong("histories", "have an epoch for each loss")
     return History(tuple(int(each or 0) for each in epoch), loss, val, test)

@@ -6,13 +6,13 @@ escaped later, where it becomes a page.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from propreg.data.errors import DataError
-from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
+from propreg.fitting.verdict import Judging, Verdict
 from propreg.report.record_fields import MOST, field_of, list_of, number_of, text_of, texts_of, wrong
 from propreg.report.record_parts import (
     History,
@@ -38,10 +38,7 @@ NOTE = 1000  # letters of a remark that are kept
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run as the page needs it: fractions in per cent, arrays [strengths, splits, seeds] with NaN for None.
-
-    The verdict is the recorded one; a record of an older version has none, and it is computed by the same rule.
-    """
+    """A run as the page needs it: fractions in per cent, arrays [strengths, splits, seeds] with NaN for None."""
 
     dataset: str
     graph: dict[str, float | None]
@@ -68,7 +65,7 @@ class RunRecord:
     settings: dict[str, str]
     date: str
     versions: dict[str, str]
-    judging: Judging = JUDGING
+    judging: Judging
     models: tuple[ModelRow, ...] = ()
     targets: tuple[Target, ...] = ()
     preview: Preview | None = None
@@ -96,15 +93,15 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         raise wrong("mus", "rise from 0 and hold the chosen mu")
     if not splits or seeds > MOST["seeds"]:
         raise wrong("splits", "name at least one split")
-    shape, judging = (len(mus), len(splits), seeds), judging_of(record.get("judging", {}))
+    shape, judging = (len(mus), len(splits), seeds), judging_of(field_of(record, "judging"))
     scale, least, most = (100.0, 0.0, 1.0) if judging.fraction else (1.0, -math.inf, math.inf)
     classes = tuple(text_of("classes", value) for value in list_of(record, "classes", MOST["classes"]))
-    run = RunRecord(
+    return RunRecord(
         dataset=text_of("dataset", field_of(record, "dataset")),
         graph=graph_of(field_of(record, "graph")),
         model=text_of("model", field_of(record, "model")),
         method=text_of("method", field_of(record, "method")),
-        preset=text_of("preset", record.get("preset") or ""),
+        preset=text_of("preset", field_of(record, "preset")),
         mus=mus,
         splits=splits,
         seeds=seeds,
@@ -117,14 +114,14 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         seconds=number_of("seconds", field_of(record, "seconds"), 0.0),
         classes=classes,
         notes=tuple(text_of("notes", value, NOTE) for value in list_of(record, "notes", MOST["notes"])),
-        verdict=Verdict("inconclusive", "", None),
+        verdict=verdict_of(field_of(record, "verdict"), mus, scale),
         histories=histories_of(field_of(record, "histories")),
         confusion=confusion_of(record.get("confusion"), len(classes)),
         agreement=agreement_of(record.get("agreement") or {}),
         map=map_of(record.get("map"), len(classes)),
-        settings=texts_of("settings", record.get("settings") or {}),
-        date=text_of("date", record["date"]) if record.get("date") else "",
-        versions=texts_of("versions", record.get("versions") or {}),
+        settings=texts_of("settings", field_of(record, "settings")),
+        date=text_of("date", field_of(record, "date")),
+        versions=texts_of("versions", field_of(record, "versions")),
         judging=judging,
         models=models_of(record.get("models") or [], scale),
         targets=tuple(
@@ -133,8 +130,6 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         preview=preview_of(record.get("preview")),
         training=record.get("training") is True,
     )
-    stored = record.get("verdict")
-    return replace(run, verdict=judge(run, scale=1.0) if stored is None else verdict_of(stored, mus, scale))
 
 
 def _runs(record: Mapping[str, Any], name: str, shape: tuple[int, int, int], most: float, least: float = 0.0) -> Runs:

@@ -15,8 +15,7 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
                :class:`propreg.statistics.Summary`), ``gain`` over its own plain model (a
                :class:`propreg.statistics.Difference` and ``units``); the record is of the first. Absent for one model
 ``notes``      sentences to know; the first is the verdict
-``verdict``    ``kind``, ``sentence``, ``pair``: the numbers of :class:`propreg.fitting.verdict.Pair`, or null; records
-               of older versions have none
+``verdict``    ``kind``, ``sentence``, ``pair``: the numbers of :class:`propreg.fitting.verdict.Pair`, or null
 ``judging``    ``score`` and ``part``: what ``val`` and ``test`` hold, by default test accuracy; ``nested``: whether
                each fold picked its own strength. See :class:`propreg.fitting.verdict.Judging`
 ``histories``  ``plain`` and ``chosen``: a few runs of the same splits, each ``epoch``, ``loss``, ``val``, ``test``
@@ -24,7 +23,7 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 ``agreement``  ``labels``, ``plain`` and ``chosen``: the share of edges that join one class, as given and as predicted
 ``map``        of the judged nodes of one ``split``: ``node`` (ids), ``x``, ``y``, ``state`` (0 right in both models, 1
                fixed, 2 broken, 3 wrong in both), ``label``, ``plain``, ``chosen`` (classes); or null
-``date``       of the run, UTC; ``versions`` of Python and packages. Records of older versions lack these four
+``date``       of the run, UTC; ``versions`` of Python and packages
 =============  ========================================================================================================
 """
 
