@@ -25,6 +25,7 @@ from propreg.study.figures.build import figure_data
 from propreg.study.figures.parts import Panel
 from propreg.study.spec.experiment import load_experiment, study_names
 from propreg.study.spec.paper import paper_number
+from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.ablation import changes
 from propreg.study.tables.rows import OWN, table_rows
 
@@ -83,10 +84,10 @@ def facts(results: Results) -> dict[str, Any]:
         "gain": place(lambda point: point.gain),
         "mu": place(lambda point: point.mu),
         "own_gain": lambda model, dataset: _own_gain(results, model, dataset),
-        "runs": lambda: count_runs(map(load_experiment, study_names()), results)[0],
-        "runs_wanted": lambda: count_runs(map(load_experiment, study_names()), results)[1],
+        "runs": lambda: _of_study(results)[0],
+        "runs_wanted": lambda: _of_study(results)[1],
         "planned": _planned,
-        "strays": lambda: len(results) - count_runs(map(load_experiment, study_names()), results)[0],
+        "strays": lambda: len(results) - _of_study(results)[0],
         "late": lambda dataset="": _late(results, dataset),
         "hours": lambda device: hours(sessions, device),
         "sessions_runs": lambda: sum(each["runs"] for each in sessions),
@@ -154,6 +155,11 @@ def _own_gain(results: Results, model: str, dataset: str) -> float:
     if gain is None:
         raise KeyError(f"table2/{model}/{dataset} is not recorded")
     return gain
+
+
+def _of_study(results: Results) -> tuple[int, int]:
+    """How many runs of the study are recorded, and how many it should have."""
+    return count_runs((unfolded(load_experiment(name), results) for name in study_names()), results)
 
 
 def _planned(experiment: str) -> int:

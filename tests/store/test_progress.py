@@ -7,6 +7,7 @@ from propreg.store.progress import count_runs
 from propreg.store.results import Results, load_results
 from propreg.store.run import Run
 from propreg.study.spec.experiment import load_experiment, study_names
+from propreg.study.spec.unfold import unfolded
 from study.sweeping import made_up
 
 ROOT = Path(__file__).parents[2]
@@ -35,14 +36,16 @@ def test_experiments_that_share_runs_count_them_once() -> None:
 
 def test_the_readme_and_the_page_count_alike() -> None:
     results = load_results(ROOT / "results")
-    recorded, wanted = count_runs(map(load_experiment, study_names()), results)
+    recorded, wanted = count_runs((unfolded(load_experiment(name), results) for name in study_names()), results)
     assert 0 < recorded <= len(results)
     said = {True: f"All {wanted:,} runs", False: f"{recorded:,} of the study's {wanted:,} runs are recorded, "}
     assert said[recorded == wanted] in (ROOT / "README.md").read_text(encoding="utf-8")
     few = Results()
     for run in list(load_experiment("table1").runs())[:3]:
         _take(few, run)
-    assert count_runs(map(load_experiment, study_names()), few) == (3, wanted)
+    grids = count_runs(map(load_experiment, study_names()), results)[1]
+    assert count_runs((unfolded(load_experiment(name), few) for name in study_names()), few) == (3, grids)
+    assert grids <= wanted
     page = collect(results, ["fig-tsne", "fig-strength"])
     mine = count_runs(map(load_experiment, ("fig-tsne", "fig-strength")), results)
     assert (page.recorded, page.wanted) == mine
