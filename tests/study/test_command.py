@@ -19,6 +19,7 @@ from propreg.study.spec.experiment import experiment_names
 from study.sweeping import MadeUp, batches, fill
 
 runner = CliRunner()
+RECORD = str(Path(__file__).parents[2] / "results")
 
 
 @pytest.fixture
@@ -112,8 +113,8 @@ def test_one_sentence_and_status_1(
         (["table", "table1", "--only", "dataset=cora,citeseer"], "for each value, as in dataset=cora,dataset=citeseer"),
         (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),
         (
-            ["table", "table2", "--rule", "own", "--picked"],
-            "--rule is for the table: leave it out with",
+            ["table", "best", "--rule", "own", "--runs", "cora/grand/preg", "--results", RECORD],
+            "--rule does not apply to a search",
         ),
         (["reproduce", "table1", "--time-limit", "soon"], "--time-limit must be like 90s, 9m or 1.5h"),
         (["reproduce", "table1", "--seeds", "one"], "--seeds must be like 0,1,2 or 0-4"),

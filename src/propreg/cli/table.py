@@ -87,8 +87,6 @@ def table(
         by = _checked_select(select, listed=picked or runs is not None or format is not None)
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
-        if rule and (picked or runs is not None):
-            raise UsageError("--rule is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
         lines = select_lines(experiment, only or ())
         if runs is not None:
@@ -98,10 +96,12 @@ def table(
         lines = unfolded(replace(experiment, lines=lines), found).lines
         if picked and any(line.search for line in lines):
             raise UsageError("--picked is for grids of strengths: propreg table lists the winner of each search.")
+        if rule and any(line.search for line in lines):
+            raise UsageError("--rule does not apply to a search, whose runs have one rule: leave it out.")
         if runs is not None:
-            _print_runs(at_picked(lines, found, by or "accuracy") if picked else lines, found)
+            _print_runs(at_picked(lines, found, rule, by or "accuracy") if picked else lines, found, rule)
         elif picked:
-            typer.echo(picked_text(lines, found, by or "accuracy"), nl=False)
+            typer.echo(picked_text(lines, found, rule, by or "accuracy"), nl=False)
         elif by is None:
             typer.echo(_selections(experiment, lines, found, rule), nl=False)
         else:
@@ -174,9 +174,8 @@ def _text(
 
     found = reading.results
     searched = search.searches(lines, found)
-    if searched and (rule or select != "accuracy"):
-        option = "--rule" if rule else "--select"
-        raise UsageError(f"{option} does not apply to a search, whose runs have one rule: leave it out.")
+    if searched and select != "accuracy":
+        raise UsageError("--select does not apply to a search, whose runs have one rule: leave it out.")
     rows = search.search_rows(searched, found) if searched else table_rows(experiment, found, lines, rule, select)
     engines = "" if searched else engine_note(lines, found)
     if how is Format.csv:
@@ -225,15 +224,19 @@ def _of_cell(experiment: "Experiment", text: str, chosen: "tuple[Line, ...]", on
     return both
 
 
-def _print_runs(lines: "tuple[Line, ...]", found: "Results") -> None:
+def _print_runs(lines: "tuple[Line, ...]", found: "Results", rule: str) -> None:
+    from propreg.study.tables.rows import rule_of, scale_of
+
     typer.echo("method,preset,strength,split,seed,val,test,epoch,epochs,failed_at,key")
     for line in lines:
+        scale = scale_of(line.dataset)
         for run in line.runs():
             out = found.outcome(run.cell, run.split, run.seed)
+            report = found.report(run.cell, run.split, run.seed, rule_of(line, rule))
             start = f'{line.method.method},"{line.preset}",{run.cell.strength:g},{run.split},{run.seed}'
-            if out is None:
+            if out is None or report is None:
                 typer.echo(f"{start},,,,,,{run.key}")
                 continue
-            val, test = 100 * out.val / out.val_of, 100 * out.test / out.test_of
+            val, test = (f"{scale.factor * each:.{scale.digits}f}" for each in (report.val, report.test))
             failed = "" if out.failed_at is None else out.failed_at
-            typer.echo(f"{start},{val:.2f},{test:.2f},{out.epoch},{out.epochs},{failed},{run.key}")
+            typer.echo(f"{start},{val},{test},{report.epoch},{out.epochs},{failed},{run.key}")

@@ -199,7 +199,7 @@ class Results:
         """
         found = []
         for split, seed in itertools.product(splits, seeds):
-            outcome, report = self.outcome(cell, split, seed), self._report(cell, split, seed, rule)
+            outcome, report = self.outcome(cell, split, seed), self.report(cell, split, seed, rule)
             if outcome is None or report is None:
                 return None
             if metric == outcome.metric:
@@ -218,11 +218,11 @@ class Results:
         self, cell: Cell, splits: Sequence[int], seeds: Sequence[int], rule: str = ""
     ) -> list[list[Measures]] | None:
         """The measures of each split and seed at the epoch that a rule reports; None if some are not recorded."""
-        reports = [[self._report(cell, split, seed, rule) for seed in seeds] for split in splits]
+        reports = [[self.report(cell, split, seed, rule) for seed in seeds] for split in splits]
         found = [[each.measures for each in row if each is not None and each.measures is not None] for row in reports]
         return found if all(len(row) == len(seeds) for row in found) else None
 
-    def _report(self, cell: Cell, split: int, seed: int, rule: str) -> Report | None:
+    def report(self, cell: Cell, split: int, seed: int, rule: str = "") -> Report | None:
         """What a rule reports of a run, the run's own if left out; None if that is not recorded."""
         outcome, wanted = self.outcome(cell, split, seed), rule or cell.protocol.rule
         reports = () if outcome is None else outcome.all_reports(cell.protocol.rule)

@@ -1,14 +1,19 @@
 """Rows of a table by another selection rule than the one that the runs were trained under."""
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from propreg.cli.app import app
 from propreg.engine.models import MODELS
 from propreg.engine.models.architecture import Recipe
 from propreg.store.results import Results, load_results
+from propreg.store.run import Run
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from propreg.study.execute.trainer import Trainer
@@ -56,6 +61,39 @@ def test_each_model_s_own_rule(trained: tuple[Experiment, Results]) -> None:
     assert [row.mean for row in own] != [row.mean for row in common], "the rules report other epochs"
     named = table_rows(experiment, results, rule="lowest_val_loss")
     assert [row.mean for row in named] == [row.mean for row in own]
+
+
+@pytest.mark.parametrize("rule", ["", "own", "lowest_val_loss"])
+def test_a_row_is_the_mean_of_the_runs_listed_by_the_same_rule(
+    trained: tuple[Experiment, Results], tmp_path: Path, rule: str
+) -> None:
+    """Each of them by its key in the store, at the epoch that the rule reports."""
+    experiment, results = trained
+    (tmp_path / "mine.toml").write_text(TEXT)
+    named = ["table", str(tmp_path / "mine.toml"), "--rule", rule, "--results", str(tmp_path / "store.sqlite")]
+    for line, method in zip(experiment.lines, ("plain", "preg"), strict=True):
+        row = next(each for each in table_rows(experiment, results, (line,), rule))
+        done = CliRunner().invoke(app, [*named, "--runs", f"digits/mlp/{method}", "--picked"])
+        listed = list(csv.DictReader(io.StringIO(done.stdout)))
+        assert {float(each["strength"]) for each in listed} == {row.strength}
+        assert sum(float(each["test"]) for each in listed) / 3 == pytest.approx(row.mean, abs=0.005)
+        (cell,) = (cell for cell in line.cells if cell.strength == row.strength)
+        assert [each["key"] for each in listed] == [Run(cell, 0, seed).key for seed in range(3)]
+        for seed, each in enumerate(listed):
+            outcome = results.outcome(cell, 0, seed)
+            assert outcome is not None
+            reports = {report.rule: report for report in outcome.all_reports("latest_best")}
+            assert int(each["epoch"]) == reports["lowest_val_loss" if rule else "latest_best"].epoch
+    picked = CliRunner().invoke(app, [*named, "--picked"]).stdout
+    assert picked.startswith(f'"digits/mlp" = {row.strength:g}')
+
+
+@pytest.mark.usefixtures("trained")
+def test_runs_of_a_rule_that_was_not_recorded_have_no_numbers(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TEXT)
+    named = ["table", str(tmp_path / "mine.toml"), "--rule", "val_loss", "--results", str(tmp_path / "store.sqlite")]
+    done = CliRunner().invoke(app, [*named, "--runs", "digits/mlp/plain"])
+    assert [each["test"] for each in csv.DictReader(io.StringIO(done.stdout))] == ["", "", ""]
 
 
 def test_a_rule_that_was_not_recorded(trained: tuple[Experiment, Results]) -> None:

@@ -65,7 +65,7 @@ def test_rows_are_picked_by_the_selection_and_the_best_on_test_stays() -> None:
     assert {rows[1].strength for rows in picks.values()} == {0.5}
     assert picks["reweighted"][0].difference == pytest.approx(7.0), "87 − 80 of 100"
     assert picks["accuracy"][0].difference == pytest.approx(-16.0), "64 − 80 of 100"
-    assert picked_text(LINES, results, "reweighted") != picked_text(LINES, results)
+    assert picked_text(LINES, results, select="reweighted") != picked_text(LINES, results)
 
 
 def test_all_ways_beside_each_other() -> None:

@@ -8,7 +8,9 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from propreg.cli.app import app
 from propreg.store.results import Results, load_results
 from propreg.study.spec.experiment import load_experiment, select_lines
 from propreg.study.tables.pivot import to_latex, to_markdown
@@ -84,6 +86,14 @@ def test_scores_are_named_and_have_three_decimals(rows: list[Row]) -> None:
     assert "1.126 ± 0.039 =" in to_markdown(EXPERIMENT, rows)
     assert "$1.126\\pm0.039$" in to_latex(EXPERIMENT, rows)
     assert "accuracy in percent" not in text
+
+
+def test_listed_runs_are_what_a_row_is_the_mean_of(rows: list[Row]) -> None:
+    """An error is no share of the molecules."""
+    row = next(row for row in rows if (row.model, row.dataset, row.method) == ("mol-gcn", "ogbg-molesol", "plain"))
+    only = ["--runs", "ogbg-molesol/mol-gcn/plain", "--results", str(RECORD)]
+    listed = CliRunner().invoke(app, ["table", "table3", *only]).stdout.splitlines()[1:]
+    assert fmean(float(each.split(",")[6]) for each in listed) == pytest.approx(row.mean, abs=5e-4)
 
 
 def test_what_is_not_recorded_is_incomplete() -> None:

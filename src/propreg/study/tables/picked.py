@@ -10,8 +10,10 @@ from propreg.study.spec.experiment import Line
 from propreg.study.tables.rows import line_rows
 
 
-def picked_text(lines: Sequence[Line], results: Results, select: Select = "accuracy") -> str:
-    """The picked strength of each line with a grid, see :mod:`propreg.fitting.picking`; incomplete lines are marked.
+def picked_text(lines: Sequence[Line], results: Results, rule: str = "", select: Select = "accuracy") -> str:
+    """The picked strength of each line with a grid; incomplete lines are marked.
+
+    ``rule`` and ``select`` are those of :func:`propreg.study.tables.rows.table_rows`.
 
     Where each model and dataset has one method, the lines are TOML, ``"cora/gcn" = 0.45``, which an experiment takes as
     its strengths; else they are a table whose first column names the method too.
@@ -21,7 +23,7 @@ def picked_text(lines: Sequence[Line], results: Results, select: Select = "accur
     """
     if all(len(line.cells) == 1 for line in lines):
         raise StudyError("Nothing is picked here: none of these lines has more than one strength to pick from.")
-    grids = [(line, _strength(line, results, select)) for line in lines if len(line.cells) > 1]
+    grids = [(line, _strength(line, results, rule, select)) for line in lines if len(line.cells) > 1]
     if all(mu is None for _, mu in grids):
         raise StudyError("No strength is picked yet: none of these lines with a strength has all its runs.")
     places = [f"{line.dataset}/{line.model}" for line, _ in grids]
@@ -41,19 +43,19 @@ def picked_text(lines: Sequence[Line], results: Results, select: Select = "accur
     return "".join(f"{name:<{widths[0]}}  {preset:<{widths[1]}}  {mu}\n" for name, preset, mu in rows)
 
 
-def at_picked(lines: Sequence[Line], results: Results, select: Select = "accuracy") -> tuple[Line, ...]:
+def at_picked(lines: Sequence[Line], results: Results, rule: str = "", select: Select = "accuracy") -> tuple[Line, ...]:
     """The same lines with their picked strength alone; lines with one strength, and the plain model, are kept.
 
     Raises:
         StudyError: If a line is not complete, so that nothing was picked.
     """
-    return tuple(_only(line, results, select) for line in lines)
+    return tuple(_only(line, results, rule, select) for line in lines)
 
 
-def _only(line: Line, results: Results, select: Select) -> Line:
+def _only(line: Line, results: Results, rule: str, select: Select) -> Line:
     if len(line.cells) == 1:
         return line
-    mu = _strength(line, results, select)
+    mu = _strength(line, results, rule, select)
     if mu is None:
         raise StudyError(
             f"No strength is picked for {line.dataset}/{line.model}/{line.method.name}: not all its runs are recorded. "
@@ -62,6 +64,6 @@ def _only(line: Line, results: Results, select: Select) -> Line:
     return replace(line, cells=tuple(cell for cell in line.cells if cell.strength == mu))
 
 
-def _strength(line: Line, results: Results, select: Select) -> float | None:
-    row = line_rows(line, "", results, select=select)[0]
+def _strength(line: Line, results: Results, rule: str, select: Select) -> float | None:
+    row = line_rows(line, "", results, rule, select)[0]
     return row.strength if row.selection == "validation" else None

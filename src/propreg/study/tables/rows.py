@@ -172,7 +172,7 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
 
 def line_rows(line: Line, paper: str, results: Results, rule: str = "", select: Select = "accuracy") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
-    rule = line.own_rule if rule == OWN else rule
+    rule = rule_of(line, rule)
     line = grown(line, results)
     found = [scores_of(line, cell, results, rule) for cell in line.cells]
     grid = tuple(cell for cell in line.cells if cell.strength not in line.beyond)
@@ -214,6 +214,11 @@ def picking_scores(line: Line, results: Results, select: Select, rule: str = "")
         float(np.mean([picking_score(select, run.val, w) for w, of in zip(weights, each, strict=True) for run in of]))
         for each in complete
     ]
+
+
+def rule_of(line: Line, rule: str) -> str:
+    """The name of a rule on a line: of ``"own"`` that of the line's model, empty for the protocol's."""
+    return line.own_rule if rule == OWN else rule
 
 
 def scores_of(line: Line, cell: Cell, results: Results, rule: str) -> Accuracies | None:
