@@ -188,6 +188,12 @@ def of_round(val: float, epoch: int, rule: str, weight: int) -> Result:
         ("latest_best", (0.5, 0.7, 0.7), 25),
         ("strict", (0.7, 0.5, 0.6), 3),
         ("last", (0.7, 0.5, 0.6), 25),
+        ("last_on_rise", (0.7, 0.5, 0.6), 25),
+        ("official", (0.5, 0.7, 0.7), 25),
+        ("first_best", (0.5, 0.7, 0.7), 14),
+        ("lowest_val_loss", (0.5, 0.7, 0.7), 14),
+        ("loss_or_accuracy", (0.5, 0.7, 0.7), 25),  # it takes the later of epochs that are equal in both
+        ("loss_or_accuracy", (0.7, 0.5, 0.6), 3),
     ],
 )
 def test_the_best_round_is_reported(rule: str, vals: tuple[float, ...], at: int) -> None:

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 import propreg
-from engine.graphs import problem
+from engine.graphs import problem, splits
 from methods.six_nodes import TRAIN, Y, adjacency, six_nodes
 from methods.six_nodes import X as EXACT
-from propreg.engine import Method, Protocol, Replica, train_all
+from propreg.engine import Method, Problem, Protocol, Replica, train_all
 from propreg.engine.ops import elementwise_cross_entropy, mixed
+from propreg.engine.training.batches import Options
 from propreg.engine.training.epoch import advance, step
 from propreg.engine.training.passes import DropoutMasks, Passes
 from propreg.engine.training.phases import Phase
@@ -197,6 +198,22 @@ def test_coins_are_fair_and_shares_uniform() -> None:
     shares = np.array([each["share"] for each in found])
     np.testing.assert_allclose(np.quantile(shares, [0.25, 0.5, 0.75]), [0.25, 0.5, 0.75], atol=0.03)
     assert all(each["order"][0][3:] == [3, 4] for each in found), "what fills a row up stays in its place"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="a CPU sums the gradient of a repeated row in order anyway")
+def test_the_same_batch_gives_the_same_bits_on_a_gpu() -> None:
+    """Nodes are drawn with replacement, so that rows repeat."""
+    graph = Problem(problem().graph, splits("plain"), torch.device("cuda"), torch.float32)
+    model = GraphMixModel(hidden=16, predictions=2, ramp_start=2, ramp_end=10)
+    runs = [Replica(split="ab"[seed % 2], seed=seed) for seed in range(12)]
+
+    def trained() -> list[dict[str, Any]]:
+        found = train_all(graph, model, Method(), runs, Protocol("last", 60), Options(keep_weights=True))
+        return [result.weights for _, result in sorted(found, key=lambda each: each[0])]
+
+    for first, second in zip(trained(), trained(), strict=True):
+        for name, weight in first.items():
+            assert torch.equal(weight, second[name])
 
 
 @pytest.mark.parametrize(

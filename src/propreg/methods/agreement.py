@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from propreg.engine import ops
 from propreg.engine.models.network import Network, Parameters, Weight, initial
 from propreg.engine.spec import Model, Protocol, Replica
+from propreg.methods.networks import rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,13 +165,6 @@ def places(u: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
     each = torch.arange(u.shape[1], device=u.device)
     drawn = torch.where(count <= u.shape[1], each % count.clamp(min=1), (u * count).long())
     return drawn, each < count
-
-
-def rows(h: Tensor, nodes: Tensor) -> Tensor:
-    """The rows [R, K, W] of h [R, N, W] at nodes [R, K], which may repeat: a GPU, too, sums gradients in one order."""
-    import torch
-
-    return h[torch.arange(len(h), device=h.device).unsqueeze(1), nodes]
 
 
 def pairs_at(pairs: Tensor, number: Tensor) -> Tensor:

@@ -34,8 +34,8 @@ from propreg.engine.models.gcn_mlp import export_gcn
 from propreg.engine.models.network import Parameters, initial, no_dropout
 from propreg.engine.spec import Method, Model, Protocol, Replica, Result, Sizes
 from propreg.engine.training.objective import Objective, RegularizedLoss
-from propreg.methods.agreement import Agreement, agreements, filled_up, places, rows
-from propreg.methods.networks import WithoutBias
+from propreg.methods.agreement import Agreement, agreements, filled_up, places
+from propreg.methods.networks import WithoutBias, rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -294,21 +294,13 @@ def confident(
 
 
 def better(known: Result | None, new: Result) -> Result:
-    """The result of rounds so far and of a new one: by each rule the report of the round with the best validation.
-
-    Of equal ones it is the later round's where a rule takes the later epoch.
-    """
+    """The result of rounds so far and of a new one: each rule reports a round as it would report an epoch."""
     import numpy as np
 
     if known is None:
         return new
     shifted = [replace(report, epoch=known.epochs + report.epoch) for report in new.reports]
-    wins = [
-        b.rule.startswith("last")
-        or b.val > a.val
-        or (b.val == a.val and b.rule in ("official", "latest_best"))
-        for a, b in zip(known.reports, shifted, strict=True)
-    ]  # fmt: skip
+    wins = [reports_later(b.rule, a.val, b.val) for a, b in zip(known.reports, shifted, strict=True)]
     reports = tuple(b if won else a for a, b, won in zip(known.reports, shifted, wins, strict=True))
     first = reports[0]
     return Result(
@@ -323,6 +315,20 @@ def better(known: Result | None, new: Result) -> Result:
         reports=reports,
         before=known.epochs + new.before if wins[0] else known.before,
     )
+
+
+def reports_later(rule: str, before: float, after: float) -> bool:
+    """Whether a rule reports the later of two rounds with these validation accuracies; a loss falls as they rise."""
+    import torch
+
+    from propreg.engine.training.stopping import RULES, Watch
+
+    watch = Watch(RULES[rule], torch.tensor([torch.inf], dtype=torch.float64))
+    one = torch.ones_like(watch.stopped)
+    for at, val in enumerate((before, after), start=1):
+        seen = torch.tensor([val], dtype=torch.float64)
+        reported = watch.take(one, torch.full_like(seen, at), seen, seen, -seen)
+    return bool(reported)
 
 
 def build(problem: Problem, model: Model) -> Classifier:

@@ -34,7 +34,7 @@ from propreg.engine.models.architecture import (
 from propreg.engine.ranges import check_above_0, check_at_least_0, check_whole
 from propreg.engine.spec import Method, Model, Protocol, Replica, Sizes
 from propreg.engine.training.objective import RegularizedLoss
-from propreg.methods.networks import FromFeatures, export_without_bias
+from propreg.methods.networks import FromFeatures, export_without_bias, rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -175,9 +175,9 @@ class GraphMixLoss(RegularizedLoss):
     ) -> tuple[Tensor, Tensor]:
         """Logits and targets of the twin's mixed rows: of training nodes in call 0, of drawn nodes in call 1."""
         draw, order, share = logits.another(number), held["order"][:, call], held["share"][:, call]
-        h = ops.mixed(ops.rows(self.network.alone(logits.p, draw), nodes), order, share)
+        h = ops.mixed(rows(self.network.alone(logits.p, draw), nodes), order, share)
         if call and self.model.as_published:
-            h = ops.rows(h, held["last"])
+            h = rows(h, held["last"])
         return self.network.from_hidden(logits.p, h, draw), ops.mixed(targets, order, share)
 
 

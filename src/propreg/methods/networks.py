@@ -56,6 +56,13 @@ def two_layers(name: str, *widths: int) -> dict[str, Weight]:
     return {f"{name}{i}": Weight(size, start=Start(spread=size[1] ** -0.5)) for i, size in sizes}
 
 
+def rows(h: Tensor, nodes: Tensor) -> Tensor:
+    """The rows [R, K, W] of h [R, N, W] at nodes [R, K], which may repeat: a GPU, too, sums gradients in one order."""
+    import torch
+
+    return h[torch.arange(len(h), device=h.device).unsqueeze(1), nodes]
+
+
 def binarized(features: Features) -> Features:
     """1 over the number of features in a row, where there is one that is not 0."""
     pattern, values = features.matrix.pattern, features.matrix.values

@@ -59,8 +59,14 @@ def test_what_is_not_recorded_or_not_measured_is_a_dash() -> None:
     (measured,) = listings(TABLE2, LINES, Results(), costs())
     assert measured.rows[-1] == ("GRAND + P-reg", "7", "–", "300 (12)")
     (unmeasured,) = listings(TABLE2, LINES, Results(), None)
-    assert unmeasured.rows[-1] == ("GRAND + P-reg", "7")
-    assert "not measured yet: python benchmarks/costs.py" in unmeasured.title
+    assert unmeasured.rows == (("GCN", "0"), ("GAT", "3"), ("GRAND", "6"))
+    assert (
+        "P-reg adds one to each. Time and memory are not measured yet: python benchmarks/costs.py" in unmeasured.title
+    )
+    for only in ("method=plain", "method=preg"):
+        lines = select_lines(TABLE2, ["model=grand,dataset=cora", only])
+        assert listings(TABLE2, lines, Results(), None) == [unmeasured]
+    assert all(settings_to_tune(x.model, "preg") == settings_to_tune(x.model) + 1 for x in TABLE2.lines)
     assert listings(load_experiment("table1"), (), Results(), costs()) == []
 
 
