@@ -189,17 +189,6 @@ def test_other_files(saved: Path, tmp_path: Path) -> None:
         propreg.load_model(other)
 
 
-@pytest.mark.parametrize("name", ["gcn", "gat", "mlp", "appnp"])
-def test_files_of_the_first_format_open(name: str) -> None:
-    """Files that hold every setting of their time, and the logits of their models then."""
-    folder, data = Path(__file__).parent / "models", to_data(GRAPH)
-    model = propreg.load_model(folder / f"{name}.npz")
-    with np.load(folder / "logits.npz") as logits:
-        np.testing.assert_allclose(model(data.x, data.edge_index).detach().numpy(), logits[name], atol=1e-6)
-    settings = read_settings(folder / f"{name}.npz")
-    assert (settings.architecture.name, settings.dropout, settings.features) == (name, 0.4, 8)
-
-
 def test_a_setting_that_the_weights_depend_on_is_needed(saved: Path, tmp_path: Path) -> None:
     raw = json.loads(settings_of(saved))
     del raw["architecture"]["hidden"]

@@ -109,6 +109,7 @@ def test_damaged_files_are_one_sentence_or_the_same_model(saved: Path, tmp_path:
     [
         ({"format": "propreg-model-3"}, "newer than 'propreg-model-2': update propreg"),
         ({"format": "propreg-graph-1"}, "is not a model that propreg saved"),
+        ({"format": "propreg-model-1"}, "is not a model that propreg saved"),
         ({"format": None}, "is not a model that propreg saved"),
         ({"settings": None}, "is not a model that propreg saved"),
         ({"sha256": None}, "is not a model that propreg saved"),
@@ -122,17 +123,6 @@ def test_texts_that_cannot_be(saved: Path, tmp_path: Path, texts: dict[str, Any]
     write_safetensors(tmp_path / "model", arrays, changed)
     with pytest.raises(DataError, match=says):
         propreg.load_model(tmp_path / "model")
-
-
-def test_files_of_the_first_version_open() -> None:
-    """Their models take features that are scaled already."""
-    folder = Path(__file__).parent / "models"
-    with np.load(folder / "version-1-logits.npz") as logits:
-        for name, module in (("version-1", None), ("version-1-state", Scaled())):
-            model = propreg.load_model(folder / f"{name}.safetensors", module)
-            expected = logits["model" if module is None else "state"]
-            np.testing.assert_allclose(model(DATA.x, DATA.edge_index).detach().numpy(), expected, atol=1e-6)
-    assert read_settings(folder / "version-1.safetensors").scale == "none"
 
 
 def test_a_safetensors_file_of_someone_elses(tmp_path: Path) -> None:

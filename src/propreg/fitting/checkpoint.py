@@ -14,8 +14,7 @@ A file holds tensors and three texts: in safetensors as its metadata, in a ``.np
 
 The tensors have their names in the module: of a model its state dict in float32, of a state all parameters and dense
 buffers, ``preprocessing.mean`` and ``.deviation`` of standardized features, and ``units.mean`` and ``.deviation`` of
-the numbers that a regression predicts. Files of version 1, whose models take
-features that are scaled already, are read too.
+the numbers that a regression predicts.
 
 As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its settings
 lists theirs.
@@ -51,7 +50,6 @@ from propreg.fitting.pyg_modules import state_shapes, untrained_module
 from propreg.jsonio import from_json, to_json
 
 MODEL, STATE = "propreg-model-2", "propreg-state-2"
-_FIRST = {"propreg-model-1": MODEL, "propreg-state-1": STATE}
 _SCALED, _UNITS = "preprocessing.", "units."  # before the names of a scaling's numbers beside a user's tensors
 _TEXTS = ("format", "settings", "sha256")
 _MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would allocate absurd memory
@@ -253,10 +251,10 @@ def _read(path: str | os.PathLike[str]) -> Saved:
         raise _no_model(where)
     if texts["format"].startswith("propreg-graphs-"):
         raise DataError(f"{where}: is a model of whole graphs: read it with propreg.load_graph_model.")
-    form = _known_format(texts["format"], where)
+    _check_format(texts["format"], where)
     if texts["sha256"] != content_digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
         raise _wrong_digest(where)
-    return Saved(form, texts["settings"], tensors)
+    return Saved(texts["format"], texts["settings"], tensors)
 
 
 def content_digest(texts: Mapping[str, str], tensors: Arrays) -> str:
@@ -277,7 +275,7 @@ def _as_members(saved: Saved) -> dict[str, NDArray[Any]]:
 
 
 def _of_members(arrays: Arrays, where: str) -> Saved:
-    form = _known_format(_text(arrays, "format", where), where)
+    _check_format(form := _text(arrays, "format", where), where)
     if _text(arrays, "sha256", where) != members_digest(arrays):
         raise _wrong_digest(where)
     settings = _text(arrays, "settings", where)
@@ -294,14 +292,12 @@ def _of_members(arrays: Arrays, where: str) -> Saved:
     return Saved(form, settings, {name: arrays[f"state_{i}"] for i, name in enumerate(names)})
 
 
-def _known_format(form: str, where: str) -> str:
-    """:data:`MODEL` or :data:`STATE`, whatever the version."""
-    if (known := _FIRST.get(form, form)) in (MODEL, STATE):
-        return known
+def _check_format(form: str, where: str) -> None:
     for known in (MODEL, STATE):
-        if re.fullmatch(rf"{known.removesuffix('2')}[0-9]{{1,6}}", form):
+        if re.fullmatch(rf"{known.removesuffix('2')}([3-9]|[1-9][0-9]{{1,5}})", form):
             raise DataError(f"{where}: has format {form!r}, which is newer than {known!r}: update propreg.")
-    raise _no_model(where)
+    if form not in (MODEL, STATE):
+        raise _no_model(where)
 
 
 def _text(arrays: Arrays, member: str, where: str) -> str:
