@@ -55,7 +55,10 @@ ERRORS: list[tuple[dict[str, NDArray[Any] | None], str]] = [
     ({"sha256": np.array("0" * 64)}, "does not have the SHA-256 that it declares"),
     ({"edge_index": EDGES.T}, r"edge_index has shape \(3, 2\): it must be \[2, edges\]"),
     ({"edge_index": EDGES.astype(float)}, "node numbers must be integers"),
-    ({"edge_index": EDGES + 1}, "node 3 is out of range for 3 nodes"),
+    (
+        {"edge_index": EDGES + 1},
+        r"node 3 is out of range for 3 nodes \(edge 2, .*; yours start at 1",
+    ),
     ({"edge_index": EDGES - 1}, "node -1 is out of range"),
     ({"y": np.array([0, 1])}, "x has 3 rows but y has 2"),
     ({"y": np.array([0.0, 1, 2])}, "y must hold one class number per node"),

@@ -34,8 +34,11 @@ def with_end(node: int) -> Any:
         ({"x": X[:, 0]}, r"x must be numbers \[nodes, features\], got float32 \[120\]"),
         ({"x": X.astype(str)}, r"x must be numbers \[nodes, features\], got <U"),
         ({"x": np.where(X > 1, np.inf, X)}, "hold a NaN or infinite number"),
-        ({"edge_index": with_end(120)}, "edge_index: node 120 is out of range for 120 nodes"),
-        ({"edge_index": with_end(-1)}, "edge_index: node -1 is out of range for 120 nodes"),
+        (
+            {"edge_index": with_end(120)},
+            r"edge_index: node 120 is out of range for 120 nodes \(edge 5, from .* to 120\): number",
+        ),
+        ({"edge_index": with_end(-1)}, r"edge_index: node -1 is out of range for 120 nodes \(edge "),
         (
             {"edge_index": EDGES.T},
             r"edge_index must be int64 \[2, edges\], source over target, got int64 \[\d+, 2\]",

@@ -84,9 +84,38 @@ def once(edge_index: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def check_nodes(nodes: NDArray[Any], num_nodes: int, where: str) -> None:
-    """Raise unless all are node numbers 0 … num_nodes − 1."""
+    """Raise unless all of a file's node numbers are 0 … num_nodes − 1."""
+    if (bad := _outside(nodes, num_nodes, where)) is not None:
+        raise DataError(f"{where}: node {bad} is out of range for {num_nodes} nodes: the data are damaged.")
+
+
+def check_edges(edge_index: NDArray[Any], num_nodes: int, where: str) -> None:
+    """Raise unless all ends of a user's edges are 0 … num_nodes − 1; the error names the edge.
+
+    Example:
+        >>> check_edges(np.array([[1, 2], [2, 3]]), 3, "edge_index")
+        Traceback (most recent call last):
+        ...
+        propreg.data.errors.DataError: edge_index: node 3 is out of range for 3 nodes (edge 1, from 2 to 3): number the
+        nodes from 0 to 2, like the rows of x; yours start at 1.
+    """
+    bad = _outside(edge_index, num_nodes, where)
+    if bad is None:
+        return
+    edge = int(np.flatnonzero((edge_index == bad).any(0))[0])
+    source, target = edge_index[:, edge].tolist()
+    start = "; yours start at 1" if (int(edge_index.min()), int(edge_index.max())) == (1, num_nodes) else ""
+    raise DataError(
+        f"{where}: node {bad} is out of range for {num_nodes} nodes (edge {edge}, from {source} to {target}): number "
+        f"the nodes from 0 to {num_nodes - 1}, like the rows of x{start}."
+    )
+
+
+def _outside(nodes: NDArray[Any], num_nodes: int, where: str) -> int | None:
+    """A number that is not 0 … num_nodes − 1."""
     if nodes.dtype.kind not in "iu":
         raise DataError(f"{where}: node numbers must be integers, got {nodes.dtype}.")
-    if nodes.size and not 0 <= int(nodes.min()) <= int(nodes.max()) < num_nodes:
-        bad = int(nodes.max()) if int(nodes.max()) >= num_nodes else int(nodes.min())
-        raise DataError(f"{where}: node {bad} is out of range for {num_nodes} nodes: the data are damaged.")
+    if not nodes.size:
+        return None
+    low, high = int(nodes.min()), int(nodes.max())
+    return high if high >= num_nodes else low if low < 0 else None

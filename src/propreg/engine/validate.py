@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from propreg import _errors
 from propreg._phi import PHIS
-from propreg.data.edges import check_nodes
+from propreg.data.edges import check_edges
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.splits import check_split
 from propreg.engine.models import MODELS
@@ -30,7 +30,7 @@ def check_graph(graph: object, splits: object) -> None:
             f"graph must be a propreg Graph, got a {type(graph).__name__}: propreg.data.own.load.read_graph(data) "
             "converts a PyG Data."
         )
-    check_nodes(graph.edge_index, graph.num_nodes, "edge_index")
+    check_edges(graph.edge_index, graph.num_nodes, "edge_index")
     stored = graph.x.values if isinstance(graph.x, SparseFeatures) else graph.x
     if stored is not None:
         _check_finite(stored)

@@ -16,7 +16,7 @@ from torch import nn
 from propreg import _errors
 from propreg._lazy import MissingPackageError
 from propreg.data.describe import doubtful_labels, one_way, unused_classes
-from propreg.data.edges import check_nodes
+from propreg.data.edges import check_edges
 from propreg.data.errors import DataError
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.data.own.load import read_graph
@@ -83,7 +83,7 @@ def _check(graph: Graph) -> None:
             f"{where}: edge_index must be int64 [2, edges], source over target, got {_kind(edges)}: use "
             ".astype(np.int64), and .T if it has a row for each edge."
         )
-    check_nodes(edges, len(y), f"{where}, edge_index")
+    check_edges(edges, len(y), f"{where}, edge_index")
     if graph.edge_weight is not None:
         check_weights(graph.edge_weight, edges.shape[1], where)
 

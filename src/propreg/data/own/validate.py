@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from propreg.data.edges import check_nodes
+from propreg.data.edges import check_edges
 from propreg.data.errors import DataError
 from propreg.data.formats.csv import MAX_NAME
 from propreg.data.graph import MASKS, Graph, SparseFeatures, Split
@@ -46,7 +46,8 @@ def checked_graph(
         >>> checked_graph("pair", x, {"edge_index": edges + 1, "y": np.array([0, 0])}, "pair.npz")
         Traceback (most recent call last):
         ...
-        propreg.data.errors.DataError: pair.npz, edge_index: node 2 is out of range for 2 nodes: the data are damaged.
+        propreg.data.errors.DataError: pair.npz, edge_index: node 2 is out of range for 2 nodes (edge 0, from 1
+        to 2): number the nodes from 0 to 1, like the rows of x; yours start at 1.
     """
     if not labeled and "y" not in arrays:
         arrays = {**arrays, "y": np.full(x.shape[0], -1, np.int64)}
@@ -66,7 +67,7 @@ def checked_graph(
     edges = arrays["edge_index"]
     if edges.ndim != 2 or len(edges) != 2:
         raise DataError(f"{where}: edge_index has shape {edges.shape}: it must be [2, edges], source over target.")
-    check_nodes(edges, len(y), f"{where}, edge_index")
+    check_edges(edges, len(y), f"{where}, edge_index")
     weight = check_weights(arrays["edge_weight"], edges.shape[1], where) if "edge_weight" in arrays else None
     split = None
     if any(mask in arrays for mask in MASKS):
