@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from propreg import console
-from propreg.console import Progress, StatusLine, download_bar, wrapped
+from propreg.console import Progress, StatusLine, columns, download_bar, wrapped
 
 
 @pytest.fixture
@@ -60,7 +60,22 @@ def test_a_status_line_is_for_terminals_that_can_write_over_it(
 
 def test_text_is_wrapped_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     words = "word " * 100
-    for columns, widest in (("200", 79), ("60", 59), ("5", 29)):
-        monkeypatch.setenv("COLUMNS", columns)
+    for terminal, widest in (("200", 79), ("60", 59), ("5", 29)):
+        monkeypatch.setenv("COLUMNS", terminal)
         assert max(map(len, wrapped(words))) == widest
         assert all(line.startswith("  ") for line in wrapped(words, "  ")[1:])
+
+
+def test_a_table_that_is_too_wide_has_smaller_gaps_and_then_names_above_its_cells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = [("", "validation", "test"), ("1  GCN", "92.35 %", "–"), ("2  a longer name", "7.10 %", "6.00 %")]
+    for terminal, expected in (
+        (80, ["                   validation     test", "1  GCN                92.35 %        –"]),
+        (37, ["                  validation    test", "1  GCN               92.35 %       –"]),
+        (35, ["  validation     test", "1  GCN", "     92.35 %        –"]),
+    ):
+        monkeypatch.setenv("COLUMNS", str(terminal))
+        lines = list(columns(rows))
+        assert lines[: len(expected)] == expected
+        assert max(map(len, lines)) <= terminal

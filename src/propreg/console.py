@@ -6,7 +6,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Literal
@@ -217,3 +217,20 @@ def width() -> int:
 def wrapped(text: str, indent: str = "") -> list[str]:
     """Lines of at most :func:`width` columns."""
     return textwrap.wrap(text, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table with the names on the left; if it is too wide, each row's name stands above its cells.
+
+    Example:
+        >>> print(*columns([("", "test", "runs"), ("GCN", "81.5 %", "10")]), sep="\\n")
+                test   runs
+        GCN   81.5 %     10
+    """
+    names, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    gap = next((gap for gap in ("   ", "  ") if names + sum(widths) + len(gap) * len(widths) <= width()), "")
+    for name, *cells in rows:
+        line = (gap or "   ").join(cell.rjust(wide) for cell, wide in zip(cells, widths, strict=True)).rstrip()
+        if name and not gap:
+            yield name
+        yield f"{name.ljust(names)}{gap}{line}" if gap else f"  {line}"

@@ -350,6 +350,12 @@ def test_several_models_are_one_leaderboard_and_the_folder_is_of_the_best(graph:
     assert (record["settings"]["hidden"], record["settings"]["lr"]) == (8, 0.02)
     chosen = record["mus"].index(record["mu"])
     assert scores[0] == pytest.approx(100 * np.mean(record["val"][chosen]), abs=0.01)
+    for line, row in zip(ranked, record["models"], strict=True):
+        test, gain = row["test"], row["gain"]
+        assert f"{100 * test['mean']:.2f} % [{100 * test['low']:.2f}, {100 * test['high']:.2f}]" in line
+        shown = [f"{100 * gain[key]:+.2f}" for key in ("mean", "low", "high")] if gain else []
+        assert re.findall(r"[+-][0-9.]+", line.replace("−", "-")) == shown
+    assert any(row["gain"] for row in record["models"])
     alone = run("--graph", graph, *QUICK, "--model", best, "--hidden", "8", "--lr", "0.02", "-o", "alone")
     assert alone.exit_code == 0
     assert json.loads(Path("alone/run.json").read_text())["test"] == record["test"]

@@ -315,7 +315,7 @@ def _train_and_write(
 
         def tell(folder: Path | None) -> None:
             if comparison.board is not None:
-                say(["", *text.leaderboard(comparison.board)])
+                say(["", *comparison.board.table()])
             say(["", *text.table(comparison), "", *text.remarks(comparison)])
             if folder is not None:
                 left_alone = f"{output} already exists and was left alone. " if folder != output else ""

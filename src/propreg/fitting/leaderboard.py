@@ -1,13 +1,14 @@
 """Several models and regularizers on the same splits and seeds: who is best, and what that says about the edges."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from propreg.console import columns
 from propreg.data.describe import is_undirected
 from propreg.data.graph import Graph
 from propreg.engine.models import MODELS
@@ -74,9 +75,16 @@ class Leaderboard:
         """What the comparison says about the edges of the graph; empty if nothing is remarkable."""
         return [*self._about_edges(), *self._about_directions()]
 
+    def table(self) -> list[str]:
+        """The rows in columns, the last of which compares each model with its own plain form."""
+        rows, judging = self.rows(), self.judging
+        names = ("", "validation", judging.what, "points over plain" if judging.fraction else "gain over plain")
+        lines = [*columns([names, *(_cells(place, row, judging) for place, row in enumerate(rows, 1))])]
+        return [*lines, "In brackets: 95 % intervals."] if any(row.test.runs > 1 for row in rows) else lines
+
     def summary(self) -> str:
         """The table and the findings."""
-        return "\n".join([*table(self.rows(), self.judging), *self.findings()])
+        return "\n".join([*self.table(), *self.findings()])
 
     def _about_edges(self) -> Iterator[str]:
         blind = next((result for result in self.results.values() if _architecture(result) == BLIND), None)
@@ -161,18 +169,15 @@ def _best_of(board: Leaderboard, *, finished: bool) -> "FitResult":
     return replace(best, leaderboard=board, finished=finished and all(r.finished for r in board.results.values()))
 
 
-def table(rows: Sequence[Row], judging: Judging) -> Iterator[str]:
-    """The rows in columns; what each gains over its own plain model is the last."""
-    wide = max(len(row.title) for row in rows) + 4
-    yield f"{'':<{wide}}{'validation':>10}  {judging.what:>13}  {'95 % interval':>17}  {'over its plain model':>20}"
-    for place, row in enumerate(rows, 1):
-        several = row.test.runs > 1
-        interval = f"{_value(row.test.low, judging)} to {_value(row.test.high, judging)}" if several else "–"
-        gain = "–" if row.gain is None else _difference(row.gain.difference.mean, judging)
-        yield (
-            f"{place:<3} {row.title:<{wide - 4}}{_value(row.validation, judging):>10}  "
-            f"{_value(row.test.mean, judging):>{max(13, len(judging.what))}}  {interval:>17}  {gain:>20}"
-        )
+def _cells(place: int, row: Row, judging: Judging) -> tuple[str, str, str, str]:
+    score, gain = _value(row.test.mean, judging), "–"
+    if row.test.runs > 1:
+        score += f" [{_value(row.test.low, judging)}, {_value(row.test.high, judging)}]".replace(" %", "")
+    if row.gain is not None:
+        apart, write = row.gain.difference, points if judging.fraction else signed
+        between = f" [{write(apart.low)}, {write(apart.high)}]" if row.gain.units > 1 else ""
+        gain = write(apart.mean) + between
+    return f"{place}  {row.title}", _value(row.validation, judging), score, gain
 
 
 def _row(name: str, result: "FitResult") -> Row:
@@ -204,10 +209,6 @@ def _gives(apart: Difference, judging: Judging) -> str:
 
 def _value(value: float, judging: Judging) -> str:
     return f"{100 * value:.2f} %" if judging.fraction else f"{value:.4f}"
-
-
-def _difference(value: float, judging: Judging) -> str:
-    return f"{points(value)} points" if judging.fraction else signed(value)
 
 
 def _architecture(result: "FitResult") -> str:

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from propreg.console import WIDTH, counted, printable, width, wrapped
+from propreg.console import WIDTH, columns, counted, printable, width, wrapped
 from propreg.data.graph import Graph
 from propreg.devices import device_title
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
-from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.verdict import Judging, points, signed
 from propreg.names import model_title
 from propreg.running.compare import Comparison
@@ -55,7 +54,7 @@ def table(comparison: "Comparison | MoleculeComparison") -> Iterator[str]:
     apart, what = pair.difference, "split" if len(result.splits) > 1 else "seed"
     write, unit = (points, " points") if judging.fraction else (signed, "")
     interval = f"{write(apart.low)} to {write(apart.high)}" if pair.units > 1 else "–"
-    yield from _columns(
+    yield from columns(
         [
             ("", judging.what, "95 % interval", "runs"),
             (_title(plan), *_cells(pair.plain, judging)),
@@ -133,15 +132,6 @@ def to_resume() -> Iterator[str]:
     yield from wrapped("The finished trainings are kept: the same command with --resume continues from there.")
 
 
-def leaderboard(board: Leaderboard) -> Iterator[str]:
-    """All models, the best on validation first."""
-    rows = [
-        (f"{place}  {row.title}", f"{100 * row.validation:.2f} %", *_cells(row.test, board.judging)[:2])
-        for place, row in enumerate(board.rows(), 1)
-    ]
-    yield from _columns([("", "validation", board.judging.what, "95 % interval"), *rows])
-
-
 def _title(plan: "Plan | MoleculePlan", mu: float = 0.0, *, nested: bool = False) -> str:
     """The name of a row, for example ``GCN + P-reg, mu = 0.5``."""
     plain = model_title(plan.model)
@@ -153,14 +143,3 @@ def _cells(summary: Summary, judging: Judging) -> tuple[str, str, str]:
     scale, digits, unit = (100, 2, " %") if judging.fraction else (1, 4, "")
     interval = f"{scale * summary.low:.{digits}f} to {scale * summary.high:.{digits}f}" if summary.runs > 1 else "–"
     return f"{scale * summary.mean:.{digits}f}{unit}", interval, str(summary.runs)
-
-
-def _columns(rows: list[tuple[str, str, str, str]]) -> Iterator[str]:
-    """A table; if it is too wide, each row's name stands above its numbers."""
-    widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    stacked = sum(widths) + 9 > width()
-    for name, *cells in rows:
-        numbers = "   ".join(cell.rjust(wide) for cell, wide in zip(cells, widths[1:], strict=True)).rstrip()
-        if stacked and name:
-            yield name
-        yield f"  {numbers}" if stacked else f"{name.ljust(widths[0])}   {numbers}"
