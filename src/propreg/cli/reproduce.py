@@ -133,7 +133,7 @@ def reproduce(
                 report = run_sweep(batches, opened, executor, stop, show).after(report)
                 if report.missing or report.unequal or not unfolding:
                     break
-        _show_end(report, as_json)
+        _show_end(report, as_json, "" if part is None else f" of shard {part}")
     if report.reason == "interrupted":
         raise typer.Exit(INTERRUPTED)
     if report.unequal:
@@ -163,7 +163,7 @@ def _tell_of_results(parts: "list[Experiment]", store: "Store") -> None:
         )
 
 
-def _show_end(report: "SweepReport", as_json: bool) -> None:
+def _show_end(report: "SweepReport", as_json: bool, of: str) -> None:
     if as_json:
         print_json({"event": "end", **vars(report)})
         return
@@ -175,7 +175,7 @@ def _show_end(report: "SweepReport", as_json: bool) -> None:
             f"propreg rerun {key[:16]} compares the two.",
             err=True,
         )
-    end = "all runs are recorded" if not report.missing else f"{report.missing} runs are missing ({report.reason})"
+    end = f"{report.missing} runs{of} are missing ({report.reason})" if report.missing else f"all runs{of} are recorded"
     typer.echo(f"{report.stored} runs stored in {report.seconds:.1f} s; {end}.")
 
 

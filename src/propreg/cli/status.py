@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,7 +21,7 @@ from propreg.cli.shared import (
     results_folder,
     sweep,
 )
-from propreg.console import duration
+from propreg.console import counted, duration
 
 if TYPE_CHECKING:
     from propreg.store.progress import Reading, SweepProgress
@@ -79,11 +80,28 @@ def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:
 
 
 def _reading(experiments: "Collection[Experiment]", results: Path | None, store: Path | None) -> "Reading | None":
-    """The record that is read; None if there is none yet, or not the store that is named."""
+    """The record that is read, with the stores of shards beside it; None if there is none yet."""
     from propreg.store.progress import find_records, read_recorded
+    from propreg.store.results import add_store
+    from propreg.study.spec.shards import shard_stores
 
+    beside = store or DEFAULT_STORE
+    shards = [] if results is not None else shard_stores(beside)
     found = find_records(named(results, store), results_folder(), DEFAULT_STORE)
-    return read_recorded(experiments, found) if found and (store is None or store.exists()) else None
+    if not found or (store is not None and not store.exists()):
+        if not shards:
+            return None
+        found, more = shards[:1], shards[1:]
+    else:
+        more = shards
+    reading = read_recorded(experiments, found)
+    if not shards:
+        return reading
+    for shard in more:
+        add_store(reading.results, shard)
+    read = f"{_source(reading)} Also counted:" if more is shards else "Read from"
+    merge = shlex.join(["propreg", "store", "merge", *map(str, shards), "--store", str(beside)])
+    return replace(reading, remark=f"{read} {counted(len(shards), 'store')} of shards. To join them: {merge}.")
 
 
 def _again(names: list[str], only: list[str] | None, seeds: str | None) -> str:
@@ -142,8 +160,12 @@ def _what_was_read(reading: "Reading | None", progress: "SweepProgress", store: 
     if reading is None:
         where = f" --store {shlex.quote(str(store))}" if store else ""
         return f"There is no store {store or DEFAULT_STORE} yet: {again or 'propreg reproduce NAME'}{where} makes it."
-    source = reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."
+    source = _source(reading)
     if not again or not progress.files:
         return source
     take = f"propreg store import {shlex.join(map(str, progress.files))}, then " if reading.behind else ""
     return f"{source} To go on from it: {take}{again}."
+
+
+def _source(reading: "Reading") -> str:
+    return reading.remark or f"Read from {reading.path}{'/' * reading.path.is_dir()}."

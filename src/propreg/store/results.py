@@ -243,8 +243,7 @@ def load_results(path: Path) -> Results:
     results = Results()
     for file in files:
         if is_store(file):
-            with Store(file, "read") as store, store.snapshot():
-                _take_store(results, store)
+            add_store(results, file)
         elif file.suffix in STORES:
             raise StudyError(f"{file} is damaged or no store: name another one, or exported runs, with --results.")
         else:
@@ -252,6 +251,16 @@ def load_results(path: Path) -> Results:
                 results.take_later(without_spaces(text.cell, file), partial(rows_of, text, file), str(file))
             results.take_engines(read_sidecar(file))
     return results
+
+
+def add_store(results: Results, path: Path) -> None:
+    """Add the runs of a store.
+
+    Raises:
+        StudyError: If it cannot be read.
+    """
+    with Store(path, "read") as store, store.snapshot():
+        _take_store(results, store)
 
 
 def _take_store(results: Results, store: Store) -> None:

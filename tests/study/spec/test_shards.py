@@ -1,5 +1,6 @@
 """Shards: every batch in one of them, of about equal cost, and merged they give the bytes of a single machine."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,7 @@ def test_merged_shards_give_the_bytes_of_one_machine(tmp_path: Path, monkeypatch
         assert done.exit_code == 0, done.output
         assert f"shard {index}/3: " in done.stderr
         assert f"of 10 batches, stored in propreg-study.{index}-of-3.sqlite" in done.stderr
+        assert done.stdout.endswith(f"; all runs of shard {index}/3 are recorded.\n")
     stores = sorted(tmp_path.glob("*.sqlite"))
     assert [path.name for path in stores] == [f"propreg-study.{i}-of-3.sqlite" for i in range(3)]
     merged = runner.invoke(app, ["store", "merge", *map(str, stores), "--store", "all.sqlite"])
@@ -50,6 +52,29 @@ def test_merged_shards_give_the_bytes_of_one_machine(tmp_path: Path, monkeypatch
         runner.invoke(app, ["store", "export", f"{name}.jsonl.gz", "--store", f"{name}.sqlite"], catch_exceptions=False)
     assert Path("one.jsonl.gz").read_bytes() == Path("all.jsonl.gz").read_bytes()
     assert exported(Path("one.sqlite"))
+
+
+def test_the_status_counts_the_stores_of_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "make_trainer", lambda *_: MadeUp())
+    monkeypatch.chdir(tmp_path)
+    done = 0
+    for index in (2, 0):
+        _invoke("reproduce", "digits-smoke", "--shard", f"{index}/3")
+        done += sum(len(batch.runs) for batch in Shard(index, 3).of(batches()))
+        assert f"{done} of 200 runs done" in _invoke("status", "digits-smoke")
+    shards = [f"propreg-study.{index}-of-3.sqlite" for index in (0, 2)]
+    said = f"2 stores of shards. To join them: propreg store merge {' '.join(shards)} --store propreg-study.sqlite."
+    assert f"Read from {said}" in _invoke("status", "digits-smoke")
+    assert f"{done:,} of " in next(line for line in _invoke("status").splitlines() if line.startswith("digits-smoke "))
+    assert '"done": 0' in _invoke("status", "digits-smoke", "--json", "--store", "other.sqlite")
+    _invoke("reproduce", "digits-smoke")
+    assert f"Read from propreg-study.sqlite. Also counted: {said}" in _invoke("status", "digits-smoke")
+    one = json.loads(_invoke("status", "digits-smoke", "--json", "--results", shards[0]))["done"]
+    assert one == sum(len(batch.runs) for batch in Shard(0, 3).of(batches()))
+
+
+def _invoke(*words: str) -> str:
+    return CliRunner().invoke(app, words, catch_exceptions=False).stdout
 
 
 @pytest.mark.parametrize(

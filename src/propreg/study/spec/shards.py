@@ -77,6 +77,12 @@ class Shard:
         return path.with_name(f"{path.stem}.{self.index}-of-{self.count}{path.suffix}")
 
 
+def shard_stores(path: Path) -> list[Path]:
+    """The stores of shards that lie beside the store of the whole sweep, which need not exist."""
+    name = re.compile(rf"{re.escape(path.stem)}\.\d+-of-\d+{re.escape(path.suffix)}")
+    return sorted(each for each in path.parent.glob("*") if name.fullmatch(each.name))
+
+
 def _variable(job: Mapping[str, str]) -> str:
     """The variable that numbers this job of an array."""
     found = [name for name in (_SLURM, _KUBERNETES) if name in job]
