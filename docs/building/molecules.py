@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 
 from building.tables import benchmark, table
-from propreg.names import dataset_title, model_title
+from propreg.names import FORMS, dataset_title, model_title
 from propreg.store.results import Results
 from propreg.study.spec.experiment import load_experiment
 from propreg.study.tables.rows import Row, decimals, mean_std, signed, table_rows
 
-FORMS = {"paper": "paper form", "reference": "official-code form"}
 COSTS = ("molecule-forms-h200", "molecule-forms-cpu")
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from propreg import names
 from propreg.statistics import Difference, paired, summarize
 from propreg.store.results import Results
 from propreg.study.spec.experiment import Line, load_experiment
@@ -14,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
 MODELS = {"gcn": "GCN", "gat": "GAT", "mlp": "MLP"}
 PAPER_FORM, OFFICIAL_FORM = "preg-paper", "preg-reference"
-FORMS = {OFFICIAL_FORM: "official-code form", PAPER_FORM: "paper form"}
+FORMS = {OFFICIAL_FORM: names.FORMS["reference"], PAPER_FORM: names.FORMS["paper"]}
 
 
 @dataclass(frozen=True)

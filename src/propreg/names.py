@@ -37,7 +37,8 @@ _VARIANTS = {
     "mol-gcn-virtual": "GCN with virtual node",
     "mol-gin-virtual": "GIN with virtual node",
 }
-_FORMS = {"reference": "official code", "official": "official code"}
+FORMS = {"paper": "paper form", "reference": "official-code form"}
+"""The two forms of P-reg, by preset."""
 
 
 def dataset_title(name: str) -> str:
@@ -66,13 +67,13 @@ def method_title(family: str, preset: str = "") -> str:
 
     Example:
         >>> method_title("preg"), method_title("preg", "reference, KL"), method_title("my_term")
-        ('P-reg', 'P-reg (official code, KL)', 'my term')
+        ('P-reg', 'P-reg (official-code form, KL)', 'my term')
     """
     title = REGULARIZERS[family].title if family in REGULARIZERS else family.replace("_", " ")
     if not preset:
         return title
     form, comma, rest = preset.partition(",")
-    return f"{title} ({_FORMS.get(form, form)}{comma}{rest})"
+    return f"{title} ({(FORMS | {'official': FORMS['reference']}).get(form, form)}{comma}{rest})"
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:

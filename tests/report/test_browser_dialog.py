@@ -23,7 +23,7 @@ def test_a_cell_opens_its_runs_with_the_keyboard(page: Page) -> None:
     cell.focus()
     page.keyboard.press("Enter")
     dialog = page.locator("dialog")
-    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (official code) on Cora")
+    expect(dialog.locator("h2")).to_have_text("GCN with P-reg (official-code form) on Cora")
     expect(dialog.locator(".facts")).to_contain_text("μ = 0.4")
     expect(dialog).to_contain_text(": significantly better. It is better in")
     (line,) = [

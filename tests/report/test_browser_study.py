@@ -125,7 +125,7 @@ def test_filters_choose_columns_and_rows(page: Page) -> None:
     assert 0 < len(rows()) < everything
     assert all(row.startswith("GCN") for row in rows())
     page.locator("#filter-method").select_option("preg")
-    assert rows() == ["GCN P-reg (official code)", "GCN P-reg (paper)"]
+    assert rows() == ["GCN P-reg (official-code form)", "GCN P-reg (paper form)"]
     page.locator("#filter-pick").select_option("")
     assert [row for row in rows() if row.endswith("best on test")] == rows()[1::2]
     page.locator("#filter-dataset").select_option("citeseer")
@@ -149,9 +149,9 @@ def test_a_fixed_strength_is_shown_once_whatever_is_chosen(page: Page) -> None:
         assert [row.split(" GCN ")[0] for row in listed] == [
             "plain",
             "Laplacian (mean)",
-            "Laplacian (official code)",
-            "P-reg (official code)",
-            "P-reg (paper)",
+            "Laplacian (official-code form)",
+            "P-reg (official-code form)",
+            "P-reg (paper form)",
         ]
         assert [" 0.5 fixed " in row for row in listed] == [False, True, True, True, True]
     page.locator("#fig-tsne table.list .place").nth(3).click()

@@ -155,8 +155,8 @@ def test_rows_of_a_wide_table_keep_their_order_where_runs_are_missing() -> None:
     lines = [line for line in study_lines() if line.dataset == "citeseer"]
     (section,) = collect(made_up(lines), ["table1"]).sections
     gcn = [(row.label, row.of.selection) for row in widen(section).rows if row.of.model == "gcn"]
-    place = gcn.index(("P-reg (official code)", "validation"))
-    assert gcn[place + 1] == ("P-reg (official code)", "test")
+    place = gcn.index(("P-reg (official-code form)", "validation"))
+    assert gcn[place + 1] == ("P-reg (official-code form)", "test")
     assert gcn[0] == ("plain", "none")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from propreg.data.benchmarks.catalog import NODE_SETS
-from propreg.names import dataset_title, method_title, model_title
+from propreg.names import FORMS, dataset_title, method_title, model_title
 from propreg.report.page import render, script_json
 from propreg.report.recipe import call, command, latex, loop, next_steps
 from propreg.report.run_numbers import explained, headline, numbers_of
@@ -30,7 +30,6 @@ SCRIPTS = (
 )
 CLASSES = 40  # more make a table that nobody reads
 MISTAKES = 12
-FORMS = {"paper": "paper form", "reference": "official-code form"}
 REFRESH = 2  # seconds after which a page of --live is loaded again
 LISTED = 50_000  # runs: more make the page too large
 

@@ -71,7 +71,7 @@ def test_the_numbers_behind_it(figure: Figure) -> None:
     rows = listed_rows(figure)
     assert rows["Cora: ω"] == ("2", "1.5", "1", "2", "0", "2")
     assert rows["Cora: scale-free ω"] == ("0.6", "0.5", "0.3", "2", "0", "2")
-    preg = "Cora, P-reg (official code)"
+    preg = "Cora, P-reg (official-code form)"
     assert rows[f"{preg}: ω"] == ("2 (μ = 0)", "3 (μ = 1)", "0", "10", "10", "rises")
     assert rows[f"{preg}: scale-free ω"] == ("0.6 (μ = 0)", "0.4 (μ = 1)", "10", "0", "10", "falls")
     mu, accuracy, gain, rise, after, fall, layers = rows[preg]
@@ -96,7 +96,9 @@ def test_what_the_intervals_do_not_say_is_not_said(rises: float, falls: float, v
         before, after = max(0.5 - case.mu, 0), max(case.mu - 0.5, 0)
         return 80 + apart - (2 * rises + 0.3) * before - (2 * falls + 0.3) * after
 
-    row = listed_rows(figure_data(NAME, recorded(NAME, accuracy, measures=_measures)))["Cora, P-reg (official code)"]
+    row = listed_rows(figure_data(NAME, recorded(NAME, accuracy, measures=_measures)))[
+        "Cora, P-reg (official-code form)"
+    ]
     assert (row[3], row[5]) == verdicts
     assert row[0] == "0.5"
 
@@ -142,7 +144,7 @@ def test_runs_without_a_distance_still_have_an_accuracy() -> None:
     omega, accuracy = figure.panels[0].series[0], figure.panels[2].series[0]
     assert [x for x, y in zip(omega.x, omega.y, strict=True) if y is None] == [0.5]
     assert None not in accuracy.y
-    assert figure.panels[5].notes[0].startswith("P-reg (official code): defined up to μ = 0.4, beyond which")
+    assert figure.panels[5].notes[0].startswith("P-reg (official-code form): defined up to μ = 0.4, beyond which")
 
 
 def test_nothing_recorded_of_the_levels_is_said_in_the_panel() -> None:

@@ -111,7 +111,7 @@ def test_what_is_missing_is_said_in_the_picture(name: str) -> None:
 def test_an_empty_panel_says_why() -> None:
     sheet = draw(_figure("fig-training-nodes"))
     assert "GAT: 0 of 3,575 runs recorded" in _words(sheet)
-    assert "P-reg (official code)" in _words(sheet)
+    assert "P-reg (official-code form)" in _words(sheet)
 
 
 def test_a_series_without_runs_is_called_so_in_the_legend() -> None:

@@ -55,15 +55,15 @@ def test_levels_are_ours_and_the_papers(figure: Figure) -> None:
     assert levels["paper", "paper, P-reg"] == 82.83
     assert levels["paper", "paper, Laplacian"] == 79.41
     own = {level.label: level.value for level in figure.panels[3].levels}
-    assert own["P-reg (official code), μ = 0.6"] == pytest.approx(85.0)
+    assert own["P-reg (official-code form), μ 0.6"] == pytest.approx(85.0)
 
 
 def test_the_dispute_is_answered(figure: Figure) -> None:
     rows = listed_rows(figure)
     three, one = "+3.0 (+3.0 to +3.0)", "+1.0 (+1.0 to +1.0)"
-    assert rows["GAT + P-reg (official code)"] == ("0.6", three, "better", "0 of 20", "", "")
+    assert rows["GAT + P-reg (official-code form)"] == ("0.6", three, "better", "0 of 20", "", "")
     assert rows["GAT + Laplacian (mean)"][:4] == ("0.001", one, "better", "19 of 20")
-    assert rows["GAT + Laplacian (official code)"][4:] == ("+2.0 (+2.0 to +2.0)", "+20.7 (+20.7 to +20.7)")
+    assert rows["GAT + Laplacian (official-code form)"][4:] == ("+2.0 (+2.0 to +2.0)", "+20.7 (+20.7 to +20.7)")
 
 
 def test_a_laplacian_that_helps_is_not_what_the_paper_says(figure: Figure) -> None:
@@ -75,7 +75,7 @@ def test_a_collapse_below_the_axis_is_said() -> None:
         return _accuracy(case) - (20.0 if case.method == "preg-reference" and case.mu >= 0.9 else 0.0)
 
     figure = figure_data(NAME, recorded(NAME, collapsing))
-    words = "P-reg (official code) falls to 64.2 % at μ = 1 and lies below the axis (▾) at μ = 0.9, 0.95, 1"
+    words = "P-reg (official-code form) falls to 64.2 % at μ = 1 and lies below the axis (▾) at μ = 0.9, 0.95, 1"
     assert figure.panels[0].notes[0] == words
     assert figure.panels[1].notes == ()
 

@@ -77,7 +77,7 @@ def test_who_is_ahead_is_counted() -> None:
         return 70 + case.run.split + (2 if better else 1 if case.mu else 0)
 
     rows = listed_rows(figure_data("table1", recorded("table1", test)))
-    assert rows["GCN + P-reg (official code)"] == ("+1.0 to +2.0", "7", "0", "7")
+    assert rows["GCN + P-reg (official-code form)"] == ("+1.0 to +2.0", "7", "0", "7")
     assert rows["GCN"] == ("6", "6", "7", "CS")
     assert rows["GAT"] == ("6", "6", "7", "PubMed, CS"), "its GAT on PubMed is behind the Laplacian"
 
@@ -87,7 +87,7 @@ def test_an_incomplete_grid_has_no_dot() -> None:
     figure = figure_data("table1", lost)
     assert figure.panels[0].series[0].x[6] is None
     assert None not in figure.panels[0].series[0].x[:6]
-    assert "P-reg (official code) 3,475 of 3,500" in figure.missing[0]
+    assert "P-reg (official-code form) 3,475 of 3,500" in figure.missing[0]
 
 
 def test_overview_shows_the_gain_of_each_model(results: Results) -> None:

@@ -63,7 +63,7 @@ def test_the_numbers_behind_it(results: Results) -> None:
     rows = listed_rows(figure)
     assert rows["plain GCN"][0] == "22.2 % (35 nodes)"
     assert rows["plain GCN"][2] == "12 of 12"
-    fewest, most, worth = rows["GCN + P-reg (official code)"]
+    fewest, most, worth = rows["GCN + P-reg (official-code form)"]
     assert (fewest, most) == ("+5.0 (+5.0 to +5.0), 35 nodes", "+5.0 (+5.0 to +5.0), 1,200 nodes")
     assert "picked on validation at each size, from μ = 0.2 … 1 (5 values)" in figure.about
     # Five points are half a doubling: 140 · √2 = 198, read off a straight line between 140 and 200.
@@ -78,7 +78,7 @@ def test_a_falling_curve_is_not_what_the_paper_says() -> None:
 
 def test_what_takes_away_is_said_so() -> None:
     figure = figure_data(NAME, recorded(NAME, lambda case: 60 + case.run.split - (17.1 if case.mu else 0)))
-    fewest, _, _ = listed_rows(figure)["GCN + P-reg (official code)"]
+    fewest, _, _ = listed_rows(figure)["GCN + P-reg (official-code form)"]
     assert fewest == "−17.1 (−17.1 to −17.1), 35 nodes"
 
 
@@ -100,8 +100,10 @@ def test_a_missing_run_leaves_a_gap_and_is_said() -> None:
     plain, reference, paper = figure.panels[0].series[:3]
     assert None not in plain.y
     assert [x for x, y in zip(reference.x, reference.y, strict=True) if y is None] == [300]
-    assert reference.missing == "P-reg (official code): 1,620 of 1,625 runs recorded"
-    assert figure.missing == ("GCN: P-reg (official code) 1,620 of 1,625, P-reg (paper) 1,620 of 1,625 runs recorded",)
+    assert reference.missing == "P-reg (official-code form): 1,620 of 1,625 runs recorded"
+    assert figure.missing == (
+        "GCN: P-reg (official-code form) 1,620 of 1,625, P-reg (paper form) 1,620 of 1,625 runs recorded",
+    )
     assert paper.y[4] is None
 
 

@@ -60,7 +60,7 @@ def test_the_numbers_behind_it() -> None:
     figure = figure_data("fig-tsne", Results(), tsne=made_up_record())
     silhouettes = {row[0]: row[1].partition("\n")[0] for row in figure.panels[5].table[1:]}
     assert silhouettes["plain"] == "0.01"
-    assert max(silhouettes, key=lambda name: float(silhouettes[name])) == "P-reg\n(paper)"
+    assert max(silhouettes, key=lambda name: float(silhouettes[name])) == "P-reg\n(paper form)"
     assert [row[3].partition("\n")[0] for row in figure.panels[5].table[1:3]] == ["1.00", "2.00"]
     turned = figure_data("fig-tsne", Results(), tsne=made_up_record(METHODS[::-1])).panels[5].table[1:]
     assert max(turned, key=lambda row: float(row[1].partition("\n")[0]))[0] == "plain"

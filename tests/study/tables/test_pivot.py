@@ -62,7 +62,7 @@ def test_what_a_compiler_needs_is_so(name: str) -> None:
 
 def test_a_place_has_its_interval_and_its_strength_below() -> None:
     assert _changed().splitlines() == [
-        r"gcn & preg (reference, picked on validation) & $82.72\pm1.09$ {\scriptsize (82.83)} $=$ \\",
+        r"gcn & P-reg (official-code form, picked on validation) & $82.72\pm1.09$ {\scriptsize (82.83)} $=$ \\",
         r"&  & {\scriptsize 81.86--83.57, $\mu=0.45$} \\",
     ]
 
@@ -83,7 +83,7 @@ def test_small_strengths_are_powers_of_ten(strength: float, shown: str) -> None:
 
 
 def test_labels_cannot_become_commands() -> None:
-    assert r"preg (a\_b \& 5 \% \#1 \$x\$ \{\textbackslash{}\}, picked" in _changed(preset=r"a_b & 5 % #1 $x$ {\}")
+    assert r"P-reg (a\_b \& 5 \% \#1 \$x\$ \{\textbackslash{}\}, picked" in _changed(preset=r"a_b & 5 % #1 $x$ {\}")
 
 
 def test_the_signs_are_explained() -> None:
@@ -112,7 +112,7 @@ def test_rows_keep_their_order_where_the_first_dataset_lacks_runs() -> None:
     lines = to_markdown(load_experiment("table1"), [cora, other, picked, best]).splitlines()
     labels = [line.split(" | ")[1] for line in lines if line.startswith("| gcn")]
     assert labels == [
-        "preg (reference, picked on validation)",
-        "preg (reference, best on test)",
-        "preg (paper, picked on validation)",
+        "P-reg (official-code form, picked on validation)",
+        "P-reg (official-code form, best on test)",
+        "P-reg (paper form, picked on validation)",
     ]

@@ -71,11 +71,11 @@ def test_a_single_strength_is_fixed_and_has_one_row() -> None:
     assert row.difference == pytest.approx(1.2)
     assert (row.p_value, row.won) == (1 / 16, 1.0)
     method, picked_on, strength, accuracy, *_ = text.cells(row)
-    assert (method, picked_on, strength, accuracy) == ("preg (paper)", "fixed", "0.5", "71.20 ± 0.14")
+    assert (method, picked_on, strength, accuracy) == ("P-reg (paper form)", "fixed", "0.5", "71.20 ± 0.14")
     assert next(csv.DictReader(io.StringIO(text.to_csv([row]))))["selection"] == "fixed"
     place = f"71.20 ± 0.14<br>{row.low:.2f} … {row.high:.2f}, μ 0.5"
-    assert f"| preg (paper, μ fixed) | {place} |" in pivot.to_markdown(SMOKE, [row])
-    assert "preg (paper, μ fixed)" in pivot.to_html(SMOKE, [row])
+    assert f"| P-reg (paper form, μ fixed) | {place} |" in pivot.to_markdown(SMOKE, [row])
+    assert "P-reg (paper form, μ fixed)" in pivot.to_html(SMOKE, [row])
     (some,) = line_rows(line, "", _made_up((replace(line, seeds=line.seeds[:1]),)))
     assert (some.selection, some.strength, some.verdict) == ("fixed", None, "incomplete: 5 of 20 runs")
 

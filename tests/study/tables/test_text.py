@@ -77,13 +77,13 @@ def test_eighty_columns() -> None:
         "    picked on   strength  accuracy       difference  verdict",
         "  plain",
         "                          79.93 ± 1.10               reproduced",
-        "  confidence_penalty (official sign)",
+        "  confidence penalty (official sign)",
         "    validation  0.45      82.72 ± 1.09   +2.79       inconclusive (3 NaN)",
         "    test        0.5       83.25 ± 1.09   +2.79       inconclusive",
         "",
         "gat on cora",
         "    picked on   strength  accuracy       difference  verdict",
-        "  preg (paper)",
+        "  P-reg (paper form)",
         "    validation            7 of 500 runs              incomplete",
     ]
 
@@ -105,7 +105,7 @@ def test_a_model_on_a_dataset_has_one_block_though_an_experiment_comes_back_to_i
     for width in (80, 1000):
         text = to_terminal(TABLE, [PLAIN, LITTLE, BEST], width)
         assert text.count("gcn on cora\n") == text.count("gat on cora\n") == 1
-        assert text.index("preg (paper)") > text.index("confidence_penalty")
+        assert text.index("P-reg (paper form)") > text.index("confidence penalty")
     wide = to_text(TABLE, [Row(**(vars(row) | {"paper_mean": None, "verdict": ""})) for row in (PLAIN, BEST)])
     assert " won\n" in wide, "nothing stands in the columns after it"
 

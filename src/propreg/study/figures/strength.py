@@ -127,7 +127,7 @@ def _levels(experiment: Experiment, results: Results, model: str) -> list[Level]
     for name in PREG:
         chosen = picked(results, the_line(experiment, model=model, method=name))
         if chosen is not None:
-            out.append(_level(name, f"{method_label(name)}, μ = {chosen.strength:g}", chosen))
+            out.append(_level(name, f"{method_label(name)}, μ {chosen.strength:g}", chosen))
     return out
 
 

@@ -1,7 +1,7 @@
 """Experiments as data: a TOML file per table or figure, in ``experiments/`` or of your own, expanded to lines and runs.
 
-A *line* is one entry of a table, for example GCN with P-reg (reference) on Cora: a cell for each strength, each on the
-same splits and seeds.
+A *line* is one entry of a table, for example GCN with P-reg (official-code form) on Cora: a cell for each strength,
+each on the same splits and seeds.
 
 An experiment may ask for ``measures = true`` and for further selection ``rules``. Both are recorded with a run and are
 no part of its identity: a run that is recorded without them is trained again for such an experiment, see

@@ -93,7 +93,7 @@ def listings(experiment: Experiment, lines: Sequence[Line], results: Results) ->
     set_up = {SETTINGS[which]: setting(results, *which) for which in SETTINGS}
     found = (
         Listing(
-            "Changes of the formula, GCN: points against P-reg (paper)",
+            "Changes of the formula, GCN: points against P-reg (paper form)",
             ("change", "points", "best on test", "better on", "worse on", "datasets"),
             tuple(_change(name, effects) for name, effects in changed.items() if effects),
         ),

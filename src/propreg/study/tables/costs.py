@@ -36,7 +36,7 @@ class Costs:
 
 
 def compared() -> list[Line]:
-    """The lines that are measured: GCN and GAT of the public splits, and Table 2, plain and with P-reg (paper)."""
+    """The lines that are measured: GCN and GAT of the public splits, and Table 2, plain and with P-reg (paper form)."""
     lines = [*load_experiment(BASELINES).lines, *load_experiment(NAME).lines]
     return [line for line in lines if line.method.name in ("plain", "preg-paper")]
 

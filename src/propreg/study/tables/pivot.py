@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from propreg.names import method_title
 from propreg.study.spec.experiment import Experiment
 from propreg.study.tables.rows import PICKED, Row, decimals, mean_std, scale_of
 from propreg.study.tables.text import DIFFERENCES, Listing, notes_of
@@ -39,8 +40,7 @@ class PivotRow:
     def label(self) -> str:
         """The method with its preset and the way of picking."""
         picked = "μ fixed" if self.selection == "fixed" else PICKED[self.selection]
-        details = ", ".join(part for part in (self.preset, picked) if part)
-        return f"{self.method} ({details})" if details else self.method
+        return method_title(self.method, ", ".join(part for part in (self.preset, picked) if part))
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def _joined(texts: Iterable[str]) -> str:
 
 
 def _indented(row: PivotRow) -> str:
-    return f"  {row.method}" + (f" ({row.preset})" if row.preset else "")
+    return f"  {method_title(row.method, row.preset)}"
 
 
 def _brief(row: Row | Gap) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from propreg.names import method_title
 from propreg.statistics import SIGNIFICANCE, smallest_p
 from propreg.study.spec.experiment import Experiment, Line
 from propreg.study.spec.paper import MARGIN
@@ -160,7 +161,7 @@ def _units(line: Line) -> tuple[int, str]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row under :data:`HEAD`."""
-    name = row.method if not row.preset else f"{row.method} ({row.preset})"
+    name = method_title(row.method, row.preset)
     paper = mean_std(row.paper_mean, row.paper_std, row.digits)
     if row.mean is None:
         return name, PICKED[row.selection], *[""] * 6, paper, row.verdict
