@@ -118,8 +118,8 @@ def experiment_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-# The smoke test takes seconds; best is a search, with runs of its own; beyond waits for its training.
-BESIDE = ("best", "beyond", "digits-smoke")
+# The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
+BESIDE = ("best", "beyond", "digits-smoke", "table2-100-seeds")
 
 
 def study_names() -> list[str]:
