@@ -74,6 +74,10 @@ def ece(part: PartMeasures) -> float:
     return sum(abs(right - confidence) for _, right, confidence in part.bins) / sum(part.count)
 
 
+ABOUT = (
+    "NLL, Brier score (0 to 2) and ECE are better where they are lower; a positive gain is always better. ECE: in 15 "
+    "bins of equal width of the predicted class's probability, the mean probability less the share that is right."
+)
 METRICS = {
     metric.name: metric
     for metric in (

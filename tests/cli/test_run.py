@@ -396,7 +396,7 @@ def test_folds_test_on_every_labeled_node_once(graph: str) -> None:
     done = run("--graph", graph, "--test", "cv", "--mu", "0.5", "--seeds", "1", "--max-epochs", "8", "--device", "cpu")
     assert done.exit_code == 0, done.output
     record = json.loads(Path("propreg-run", "run.json").read_text())
-    assert record["splits"] == [f"fold-{i}" for i in range(5)]
+    assert record["splits"] == [f"fold-{i}" for i in range(6)]
     assert record["judging"]["nested"] is True
     assert record["settings"]["test"] == "cv"
     expected = propreg.fit(
@@ -405,7 +405,7 @@ def test_folds_test_on_every_labeled_node_once(graph: str) -> None:
     np.testing.assert_allclose(np.array(record["test"]), expected.test, atol=1e-6)
     page = Path("propreg-run", "index.html").read_text()
     assert "--test cv" in page
-    assert "Training 10 GCNs" in done.stdout
+    assert "Training 12 GCNs" in done.stdout
     refused = run("--graph", graph, "--test", "cv", "--train-per-class", "3")
     assert refused.exit_code == 2
     assert "--train-per-class does not apply with --test cv" in " ".join(refused.output.split()).replace("│ ", "")

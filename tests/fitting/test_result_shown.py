@@ -27,6 +27,8 @@ def test_a_frame_has_a_row_for_each_run(result: FitResult) -> None:
     frame = result.to_frame()
     assert list(frame.columns) == [
         "model", "method", "mu", "split", "seed", "validation", "test", "epoch", "epochs", "failed",
+        "test_accuracy", "test_balanced_accuracy", "test_macro_f1", "test_roc_auc", "test_nll", "test_brier",
+        "test_ece",
     ]  # fmt: skip
     assert len(frame) == 2 * 3 * 1 * 2
     board = result.leaderboard

@@ -151,7 +151,8 @@ def verdict_of(record: dict[str, Any]) -> dict[str, Any]:
     """The verdict on the scores of a record."""
     runs = {name: np.array(record[name], float) for name in ("val", "test")}
     judging = Judging(**record["judging"])
-    fit = SimpleNamespace(**{**record, **runs, "mus": tuple(record["mus"]), "judging": judging})
+    found = {**record, **runs, "mus": tuple(record["mus"]), "judging": judging}
+    fit = SimpleNamespace(**found, picking=judging.sign * runs["val"])
     return asdict(judge(fit))
 
 

@@ -123,7 +123,7 @@ def run(
     test: Annotated[
         Test | None,
         typer.Option(
-            help="cv: cross-validation with --splits folds (default 5), each with its own strength; it tests every "
+            help="cv: cross-validation with --splits folds (default 6), each with its own strength; it tests every "
             "labeled node once."
         ),
     ] = None,

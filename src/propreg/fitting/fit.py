@@ -148,7 +148,7 @@ def fit(
         splits: The number of random splits to draw if the data has none, by default 6; or the splits themselves, as a
             list or by name: each a :class:`Split` (:func:`propreg.data.splits.official_splits`,
             :func:`propreg.random_split`), or (train, val) or (train, val, test) of masks or node numbers.
-        test: ``"cv"`` tests on every labeled node once: ``splits`` folds (5), the next fold for validation, the others
+        test: ``"cv"`` tests on every labeled node once: ``splits`` folds (6), the next fold for validation, the others
             for training. Each fold's strength is picked on its own validation nodes, so that no number is optimistic.
         seeds: Trainings per split and strength; default 3, or 10 if there is one split.
         train_per_class, val_per_class: Nodes of random splits; by default 20 and 30.

@@ -21,9 +21,11 @@ from propreg.fitting.by_class import confusion_of, report_of
 from propreg.fitting.comparison import Comparison
 from propreg.fitting.explain import Facts, reasons
 from propreg.fitting.leaderboard import Leaderboard
+from propreg.fitting.metric_table import metric_lines, metric_pairs
 from propreg.fitting.predictions import Trained, predictions_csv
 from propreg.fitting.splits import judgeable
-from propreg.fitting.verdict import JUDGING, Judging, Verdict, judge
+from propreg.fitting.verdict import JUDGING, Judging, Pair, Verdict, judge
+from propreg.metrics import METRICS
 from propreg.statistics import Runs
 
 if TYPE_CHECKING:
@@ -31,8 +33,11 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 MOST_SEEDS = 5  # that are listed
-COLUMNS = ("model", "method", "mu", "split", "seed", "validation", "test", "epoch", "epochs", "failed")
-"""Of :meth:`FitResult.to_frame`."""
+COLUMNS = (
+    *("model", "method", "mu", "split", "seed", "validation", "test", "epoch", "epochs", "failed"),
+    *(f"test_{name}" for name in METRICS),
+)
+"""Of :meth:`FitResult.to_frame`; the last are metrics of classes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # it holds arrays, whose == has no single answer
@@ -189,6 +194,23 @@ class FitResult(Comparison):
         names = self.graph.class_names if self.graph is not None else ()
         return report_of(table, names or [str(c) for c in range(len(table))])
 
+    def metrics(self) -> dict[str, Pair]:
+        """Every metric of :data:`propreg.metrics.METRICS` for the plain model and the compared strength.
+
+        By name, their means over the runs that both have, and the gain with its interval. Empty of other tasks than
+        classes. The metrics of one run are ``METRICS[name].compute(run.reports[0].measures.test)``.
+        """
+        return metric_pairs(self)
+
+    def metrics_report(self) -> str:
+        """:meth:`metrics` as text."""
+        if not (found := self.metrics()):
+            raise ValueError(
+                "there is no pair of finished runs to compare." if self.task == "classes"
+                else f"the metrics are of classes, but the task is {self.task}: see summary."
+            )  # fmt: skip
+        return "\n".join(metric_lines(found, self.method, self.judging.part, self.judging.nested))
+
     def _repr_html_(self) -> str:
         """The summary, for notebooks."""
         return f"<pre>{html.escape(self.summary())}</pre>"
@@ -254,7 +276,9 @@ class FitResult(Comparison):
             mu, split, seed = run.replica.strength, run.replica.split, run.replica.seed
             place = self._place(mu), names.index(split), seed
             scores = float(self.val[place]), float(self.test[place])
-            yield model, self.method, mu, split, seed, *scores, run.epoch, run.epochs, run.failed
+            measures = run.reports[0].measures if run.reports else None
+            more = (math.nan if measures is None else each.compute(measures.test) for each in METRICS.values())
+            yield model, self.method, mu, split, seed, *scores, run.epoch, run.epochs, run.failed, *more
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trained model to one safetensors file: its weights, and in the metadata how to build it again.

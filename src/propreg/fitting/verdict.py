@@ -1,6 +1,7 @@
 """Whether the regularizer helps on this graph: computed once, for the terminal, ``run.json`` and the page alike."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -87,29 +88,58 @@ class Verdict:
 
 def pair(result: Compared, mu: float) -> Pair | None:
     """Compare a strength with the plain model; None if they have no run in common."""
-    return _pair(result, mu, result.test[result.mus.index(mu)])
+    place = result.mus.index(mu)
+    return pair_at(result.test, mu, [place] * result.test.shape[1], result.judging.sign)
 
 
 def nested_pair(result: Compared) -> Pair | None:
     """Compare the strengths that each split picks on its own validation nodes with the plain model."""
+    return pair_at(result.test, result.mu, _nested_picks(result), result.judging.sign)
+
+
+def picks(result: Compared) -> tuple[float | None, list[int | None]]:
+    """The strength that is compared with the plain model, None if there is none, and its place on each split.
+
+    The chosen one, or that of each fold; if the plain model was chosen, the best of the others on validation.
+    """
+    mu = result.mu or best_above_zero(result)
+    if result.judging.nested and result.mu:
+        return mu, _nested_picks(result)
+    return mu, [None if mu is None else result.mus.index(mu)] * result.test.shape[1]
+
+
+def pair_at(runs: Runs, mu: float, places: Sequence[int | None], sign: int) -> Pair | None:
+    """Compare the runs [strengths, splits, seeds] at a place of each split with the plain ones, the first.
+
+    Args:
+        runs: A score of every run.
+        mu: What the compared strength is called.
+        places: Of the strength, for each split; None leaves a split out.
+        sign: 1 if higher is better, else −1.
+    """
+    other = np.full(runs.shape[1:], np.nan)
+    for split, place in enumerate(places):
+        if place is not None:
+            other[split] = runs[place, split]
+    other, plain = matched(other, runs[0])
+    if not other.size:
+        return None
+    count = len(other) if len(other) > 1 else other.size
+    return Pair(mu, summarize(plain), summarize(other), paired(sign * other, sign * plain), count)
+
+
+def _nested_picks(result: Compared) -> list[int | None]:
+    """The place of the strength that each split picks on its own validation nodes; None without a run to pick from."""
     val, test = result.picking, result.test
-    other = np.full(test.shape[1:], np.nan)
+    found: list[int | None] = []
     for split in range(test.shape[1]):
         mine = slice(split, split + 1)
         failed = np.isnan(val[:, mine]) & result.finished
         try:
-            other[split] = test[choose(Scores(val[:, mine], test[:, mine], failed)), split]
+            found.append(choose(Scores(val[:, mine], test[:, mine], failed)))
         except RuntimeError:
-            continue
-    return _pair(result, result.mu, other)
-
-
-def _pair(result: Compared, mu: float, runs: Runs) -> Pair | None:
-    other, plain = matched(runs, result.test[0])
-    if not other.size:
-        return None
-    count, sign = len(other) if len(other) > 1 else other.size, result.judging.sign
-    return Pair(mu, summarize(plain), summarize(other), paired(sign * other, sign * plain), count)
+            found.append(None)
+    return found
 
 
 def judge(result: Compared) -> Verdict:
@@ -123,9 +153,8 @@ def judge(result: Compared) -> Verdict:
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
     here = result.judging.where + " so far" * (not result.finished)
     of = "" if result.finished else "over the finished trainings, "
-    compared, judging = result.mu or best_above_zero(result), result.judging
-    nested = judging.nested and bool(result.mu)
-    found = None if compared is None else nested_pair(result) if nested else pair(result, compared)
+    judging, (compared, places) = result.judging, picks(result)
+    found = None if compared is None else pair_at(result.test, compared, places, judging.sign)
     if found is None:
         return Verdict("inconclusive", "Inconclusive: there is no pair of finished runs to compare.", None)
     kind, sentence = _judged(result, found, title, in_points(found, judging), here, of)

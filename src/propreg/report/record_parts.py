@@ -8,6 +8,7 @@ from typing import Any, get_args
 import numpy as np
 
 from propreg.fitting.verdict import JUDGING, Judging, Kind, Pair, Verdict
+from propreg.metrics import METRICS, Metric
 from propreg.report.record_fields import MOST, field_of, list_of, number_of, text_of, wrong
 from propreg.statistics import Difference, Summary
 
@@ -87,6 +88,13 @@ def pair_of(found: Any, mus: tuple[float, ...], scale: float) -> Pair:
     parts = {"plain": Summary, "other": Summary, "difference": Difference}
     made = {name: scaled_of(found.get(name), part, scale) for name, part in parts.items()}
     return Pair(found["mu"], **made, units=int(number_of("verdict", found.get("units"), 1.0)))
+
+
+def metrics_of(value: Any, mus: tuple[float, ...]) -> tuple[tuple[Metric, Pair], ...]:
+    """The metrics that this version knows, with their numbers."""
+    if not isinstance(value, Mapping):
+        raise wrong("metrics", "be an object")
+    return tuple((metric, pair_of(value[name], mus, 1.0)) for name, metric in METRICS.items() if name in value)
 
 
 def scaled_of(value: Any, part: type, scale: float) -> Any:

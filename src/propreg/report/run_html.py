@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from propreg.data.benchmarks.catalog import NODE_SETS
+from propreg.fitting.picking import TITLES
+from propreg.metrics import ABOUT
 from propreg.names import FORMS, dataset_title, method_title, model_title
 from propreg.report.page import render, script_json
 from propreg.report.recipe import call, command, latex, loop, next_steps
@@ -78,6 +80,8 @@ def run_page(record: Mapping[str, Any]) -> str:
             "refresh": REFRESH,
             "neighbors": "" if graphs else _neighbors(run),
             "places": 2 if run.judging.fraction else 4,
+            "about_metrics": ABOUT,
+            "picked_by": _picked_by(run),
             "unit": "%" if run.judging.fraction else "",
             "curves": "accuracy",
             "form": FORMS.get(run.preset, run.preset),
@@ -112,6 +116,12 @@ def run_page(record: Mapping[str, Any]) -> str:
             ),
         },
     )
+
+
+def _picked_by(run: RunRecord) -> str:
+    """What μ was picked by if not by the score of the curves, in words."""
+    named = run.settings.get("select", "")
+    return next((title for name, title in TITLES.items() if name == named), "")
 
 
 _SPREADS = {"ROC-AUC": "share of 1", "RMSE": "spread"}

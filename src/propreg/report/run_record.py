@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from propreg.data.errors import DataError
-from propreg.fitting.verdict import Judging, Verdict
+from propreg.fitting.verdict import Judging, Pair, Verdict
+from propreg.metrics import Metric
 from propreg.report.record_fields import MOST, field_of, list_of, number_of, text_of, texts_of, wrong
 from propreg.report.record_parts import (
     History,
@@ -26,6 +27,7 @@ from propreg.report.record_parts import (
     histories_of,
     judging_of,
     map_of,
+    metrics_of,
     models_of,
     preview_of,
     target_of,
@@ -62,6 +64,7 @@ class RunRecord:
     confusion: dict[str, tuple[tuple[int, ...], ...]] | None
     agreement: dict[str, float | None]
     map: NodeMap | None
+    metrics: tuple[tuple[Metric, Pair], ...]
     settings: dict[str, str]
     date: str
     versions: dict[str, str]
@@ -119,6 +122,7 @@ def read_run(record: Mapping[str, Any]) -> RunRecord:
         confusion=confusion_of(record.get("confusion"), len(classes)),
         agreement=agreement_of(record.get("agreement") or {}),
         map=map_of(record.get("map"), len(classes)),
+        metrics=metrics_of(record.get("metrics") or {}, mus),
         settings=texts_of("settings", field_of(record, "settings")),
         date=text_of("date", field_of(record, "date")),
         versions=texts_of("versions", field_of(record, "versions")),

@@ -179,6 +179,7 @@ def record_of(
         confusion=_confusion(graph, result),
         agreement=agreement(graph, result) if result.predicted else None,
         map=map_of(graph, result) if result.predicted else None,
+        metrics={metric: asdict(pair) for metric, pair in result.metrics().items()},
     )
     record |= {"training": True} if training else {}
     return record if result.leaderboard is None else with_leaderboard(record, result.leaderboard)

@@ -23,6 +23,7 @@ run failed or was not finished. Reading one imports neither torch nor NumPy.
 ``agreement``  ``labels``, ``plain`` and ``chosen``: the share of edges that join one class, as given and as predicted
 ``map``        of the judged nodes of one ``split``: ``node`` (ids), ``x``, ``y``, ``state`` (0 right in both models, 1
                fixed, 2 broken, 3 wrong in both), ``label``, ``plain``, ``chosen`` (classes); or null
+``metrics``    by name (:data:`propreg.metrics.METRICS`) the numbers of a pair as in ``verdict``; of classes
 ``date``       of the run, UTC; ``versions`` of Python and packages
 =============  ========================================================================================================
 """
