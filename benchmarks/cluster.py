@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from common import Record, arguments, show
-from propreg.store.run import Batch, Outcome
+from propreg.store.batch import Batch
+from propreg.store.run import Outcome
 from propreg.store.run import Record as Finished
 from propreg.store.store import Store
 from propreg.study.execute.cluster import RayExecutor, Share

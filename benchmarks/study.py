@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common import Record, parser, settled, show
+from propreg.store.batch import Batch, cost_of
 from propreg.store.results import Results, load_results
-from propreg.store.run import Batch, cost_of
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from propreg.study.execute.trainer import Trainer

@@ -30,9 +30,10 @@ from propreg.fitting.kept import KeptRuns
 from propreg.running.folder import MODEL, PREDICTIONS, claim
 from propreg.running.record import read_record
 from propreg.store import locks
+from propreg.store.batch import Batch
 from propreg.store.export import read_export, sidecar, write_export
 from propreg.store.integrity import check_store
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from study.sweeping import MadeUp, batches, made_up

@@ -25,8 +25,9 @@ from propreg.report import run_figures, run_page
 from propreg.running import text
 from propreg.running.compare import compare
 from propreg.running.plan import Source, make_plan
+from propreg.store.batch import cost_of
 from propreg.store.results import load_results
-from propreg.store.run import Cell, Run, cost_of
+from propreg.store.run import Cell, Run
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from propreg.study.execute.trainer import Trainer

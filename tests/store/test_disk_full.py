@@ -12,7 +12,7 @@ import pytest
 
 from propreg.store.errors import StudyError
 from propreg.store.integrity import check_store
-from propreg.store.sqlite import store_sentence
+from propreg.store.sqlite_errors import store_sentence
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from study.sweeping import MadeUp, batches, exported

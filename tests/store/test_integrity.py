@@ -13,9 +13,9 @@ from propreg.store.errors import StudyError
 from propreg.store.export import write_export
 from propreg.store.integrity import check_store
 from propreg.store.merge import take_into
-from propreg.store.rows import Row, row_digest
+from propreg.store.rows import Row, row_digest, trimmed
 from propreg.store.run import Record
-from propreg.store.store import COLUMNS, Store, trimmed
+from propreg.store.store import COLUMNS, Store
 from study.sweeping import batches, exported, made_up
 
 RECORDS = [Record(run, made_up(run), batch.id) for batch in batches()[:3] for run in batch.runs[:8]]

@@ -22,7 +22,8 @@ from propreg.store.locks import NETWORK, Worker, network_of, writer_file
 from propreg.store.merge import take_into
 from propreg.store.results import load_results
 from propreg.store.run import Record
-from propreg.store.sqlite import has_wal, log_of, store_sentence
+from propreg.store.sqlite import has_wal, log_of
+from propreg.store.sqlite_errors import store_sentence
 from propreg.store.store import Store
 from propreg.study.execute.runner import Progress, reproduce
 from study.sweeping import MadeUp, batches, exported, fill, made_up

@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
+from propreg.store.batch import Batch
 from propreg.store.export import sidecar, write_export
 from propreg.store.merge import take_into
 from propreg.store.progress import Pace, pace_of
 from propreg.store.provenance import made_by, provenance
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute.runner import Stop, reproduce
 from propreg.study.spec.batches import cut

@@ -15,6 +15,7 @@ import pytest
 
 from propreg.engine.spec import Measures, PartMeasures, Replica, Report, Result
 from propreg.metrics import METRICS
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
 from propreg.store.export import to_lines, write_export
 from propreg.store.integrity import check_store
@@ -22,7 +23,7 @@ from propreg.store.merge import take_into
 from propreg.store.reports import merge_reports, read_reports, write_reports
 from propreg.store.results import Results, load_results
 from propreg.store.rows import implausible
-from propreg.store.run import Batch, Outcome, Record, Run
+from propreg.store.run import Outcome, Record, Run
 from propreg.store.store import Store
 from study.sweeping import batches, exported, made_up
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import quick_start
+from propreg.store.batch import Batch
 from propreg.store.errors import Stopped
 from propreg.store.export import to_lines
-from propreg.store.run import Batch, Outcome, Record, Run
+from propreg.store.run import Outcome, Record, Run
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from propreg.study.spec.batches import cut

@@ -29,7 +29,7 @@ from propreg.cli.shared import (
 from propreg.console import StatusLine, duration
 
 if TYPE_CHECKING:
-    from propreg.store.run import Batch
+    from propreg.store.batch import Batch
     from propreg.store.store import Store
     from propreg.study.execute.runner import Progress, SweepReport
     from propreg.study.spec.experiment import Experiment

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from propreg.store.run import Batch
+    from propreg.store.batch import Batch
     from propreg.study.execute.trainer import Trainer
     from propreg.study.spec.experiment import Experiment
 

@@ -24,8 +24,8 @@ from propreg.cli.shared import (
 from propreg.console import counted, duration
 
 if TYPE_CHECKING:
+    from propreg.store.batch import Batch
     from propreg.store.progress import Reading, SweepProgress
-    from propreg.store.run import Batch
     from propreg.study.spec.experiment import Experiment
 
 

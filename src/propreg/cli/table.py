@@ -169,7 +169,7 @@ def _text(
 ) -> str:  # fmt: skip
     from propreg.fitting.picking import TITLES
     from propreg.store.errors import UsageError
-    from propreg.study.tables import ablation, costs, pivot, search, text
+    from propreg.study.tables import ablation, costs, pivot, ranking, search, text
     from propreg.study.tables.rows import engine_note, table_rows
 
     found = reading.results
@@ -183,7 +183,7 @@ def _text(
             typer.echo(engines, err=True)
         return text.to_csv(rows)
     beside = costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
-    beside += search.listings(searched)
+    beside += [*ranking.listings(experiment, lines, found), *search.listings(searched)]
     listings = [*ablation.listings(experiment, lines, found), *beside]
     notes = search.notes(searched) if searched else ablation.notes(lines)
     notes += [engines] if engines else []

@@ -15,8 +15,9 @@ from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
 from propreg.molecules.tasks import MoleculeTask
 from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
-from propreg.store.run import Batch, Cell, Outcome, Record
+from propreg.store.run import Cell, Outcome, Record
 
 
 class MoleculeTrainer:

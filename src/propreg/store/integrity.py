@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
+from propreg.store.batch import batch_id
 from propreg.store.errors import StudyError, unknown
 from propreg.store.locks import Worker
 from propreg.store.rows import Row, implausible, row_digest
-from propreg.store.run import OWN_SPLITS, Cell, Run, batch_id
-from propreg.store.sqlite import clipped, has_log, has_wal, log_of, missing
+from propreg.store.run import OWN_SPLITS, Cell, Run
+from propreg.store.sqlite import has_log, has_wal, log_of, missing
+from propreg.store.sqlite_errors import clipped
 from propreg.store.store import Store
 
 

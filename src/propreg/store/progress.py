@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from propreg.store.batch import Batch, cost_of
 from propreg.store.errors import StudyError
 from propreg.store.export import export_files, record_files
 from propreg.store.provenance import made_by, provenance
 from propreg.store.results import Results, load_results
-from propreg.store.run import Batch, Cell, RunId, cost_of
+from propreg.store.run import Cell, RunId
 from propreg.store.sqlite import is_store
 from propreg.store.store import Store
 
@@ -88,7 +89,7 @@ class SweepProgress:
         keys: The sweep's runs that need no more training.
         seconds_per_cost: The pace of the store's batches, None if none was timed.
         pace: The pace of all recorded runs, None if it was not noted.
-        mean_cost: The mean cost of a recorded run, see :attr:`propreg.store.run.Batch.cost`; 0 if there is none.
+        mean_cost: The mean cost of a recorded run, see :attr:`propreg.store.batch.Batch.cost`; 0 if there is none.
     """
 
     read: Path | None = None

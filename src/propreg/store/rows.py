@@ -42,6 +42,15 @@ def row_digests(cell: object, rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
         yield found.digest()[:DIGEST]
 
 
+def trimmed(row: Row) -> Row:
+    """A row of all columns, as :attr:`propreg.store.run.Outcome.row` has them."""
+    if row[-3:-1] == (ACCURACY, None):
+        return (*row[:-3], row[-1])
+    if row[-3] != ACCURACY:  # in a column of integers SQLite turns 2.0 into 2
+        return tuple(float(v) if i in (3, 5) and type(v) is int else v for i, v in enumerate(row))
+    return row
+
+
 def implausible(row: Sequence[Any]) -> list[str]:
     """What cannot be of a run, in words; none where everything can. Stores, exports and imports are all checked by it.
 

@@ -1,4 +1,4 @@
-"""A run and its identity: one training as plain data ↔ canonical JSON ↔ SHA-256 key; its outcome, and its batch.
+"""A run and its identity: one training as plain data ↔ canonical JSON ↔ SHA-256 key; and its outcome.
 
 Runs that differ only in split and seed are one *cell*, the unit of every table. The canonical JSON of a cell leaves
 out defaults, sorts keys and writes decimals as 0.15, never 0.15000000000000002; that of a run adds split and seed. The
@@ -9,18 +9,18 @@ no key. What is recorded of a run beyond its identity, such as its measures, is 
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, Literal
 
-from propreg.data.benchmarks.catalog import KNOWN, MOLECULE_SETS, NODE_SETS
+from propreg.data.benchmarks.catalog import KNOWN, MOLECULE_SETS
 from propreg.data.digests import join_digests
 from propreg.engine.regularizers import REGULARIZERS
-from propreg.engine.spec import Method, Model, Protocol, Replica, Report, Result, Sizes
+from propreg.engine.spec import Method, Model, Protocol, Replica, Report, Result
 from propreg.jsonio import canonical, from_json, to_json
-from propreg.store.errors import StudyError, unknown
-from propreg.store.reports import ACCURACY, from_score, has_reports, read_reports, to_score, write_reports
+from propreg.store.errors import StudyError
+from propreg.store.reports import ACCURACY, from_score, read_reports, to_score, write_reports
 
 RECIPE = 1
 """Changes when the math of a training does, so that old and new results never share a key."""
@@ -285,101 +285,6 @@ class Record:
     run: Run
     outcome: Outcome
     batch: str
-
-
-@dataclass(frozen=True)
-class GraphFile:
-    """A graph that is no benchmark.
-
-    Args:
-        path: The file or folder.
-        digests: The digest of each of its parts.
-        sizes: Its numbers, from which costs are computed.
-        directed: Whether ``edges.csv`` lists edges from source to target only.
-    """
-
-    path: str
-    digests: tuple[tuple[str, str], ...]
-    sizes: Sizes
-    directed: bool = False
-
-    @property
-    def has_split(self) -> bool:
-        """Whether it has a split of its own."""
-        return any(part == "splits" for part, _ in self.digests)
-
-    def digest(self, split_kind: SplitKind) -> str:
-        """The content digest of what runs on a kind of split depend on."""
-        return join_digests({part: digest for part, digest in self.digests if part != "splits" or split_kind == "own"})
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Runs that share graph, architecture, method and protocol, and are trained as one program, in a fixed order.
-
-    Args:
-        title: What people see.
-        runs: The members.
-        rules: Further selection rules that report on each run.
-        measures: Whether each report has measures.
-        graph: Where their graph is, if it is no benchmark.
-    """
-
-    title: str
-    runs: tuple[Run, ...]
-    rules: tuple[str, ...] = ()
-    measures: bool = False
-    graph: GraphFile | None = None
-
-    @cached_property
-    def id(self) -> str:
-        """16 hexadecimal digits of its members' keys."""
-        return batch_id("".join(run.key for run in self.runs))
-
-    @cached_property
-    def cost(self) -> float:
-        """Its time relative to other batches, see :func:`cost_of`."""
-        sizes = None if self.graph is None else self.graph.sizes
-        return sum(cost_of(run.cell, sizes) for run in self.runs)
-
-    def is_complete(self, reports: str | None) -> bool:
-        """Whether a run that is recorded with these reports needs no training for this batch."""
-        return not (self.rules or self.measures) or has_reports(reports, self.rules, self.measures)
-
-    def missing(self, known: Set[str]) -> set[str]:
-        """The keys of its runs that are not among these."""
-        return {run.key for run in self.runs} - known
-
-
-def batch_id(keys: str) -> str:
-    """The id of a batch whose members have these keys, one after another."""
-    return hashlib.sha256(keys.encode()).hexdigest()[:16]
-
-
-def cost_of(cell: Cell, sizes: Sizes | None = None) -> float:
-    """The numbers that an epoch of one run touches: its time relative to others.
-
-    Args:
-        cell: The run's.
-        sizes: Those of a graph that is no benchmark.
-
-    Raises:
-        StudyError: If the model or the method is not registered in this process, or the sizes are not known.
-    """
-    model = cell.model
-    try:
-        architecture, passes = model.architecture, cell.method.regularizer.passes(cell.method)
-    except ValueError as error:
-        raise StudyError(str(error)) from error
-    if cell.dataset in MOLECULE_SETS:
-        molecules = MOLECULE_SETS[cell.dataset]
-        sizes = Sizes(molecules.nodes, 2 * molecules.bonds, 0, molecules.tasks)
-    elif cell.dataset in NODE_SETS:
-        graph = NODE_SETS[cell.dataset]
-        sizes = Sizes(graph.nodes, 2 * graph.edges, graph.features, graph.classes)
-    if sizes is None:
-        raise unknown("benchmark", cell.dataset, [*NODE_SETS, *MOLECULE_SETS])
-    return float((1 + passes) * model.layers * architecture.cost(model, sizes) + 20 * sizes.features * model.width)
 
 
 def labels_for(dataset: str, split_kind: str) -> Labels:

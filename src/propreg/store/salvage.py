@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from propreg.store.batch import batch_id
 from propreg.store.errors import StudyError
 from propreg.store.export import digests_of, read_sidecar, readable_texts, unchecked_rows
 from propreg.store.integrity import Sizes, cell_of, check_store, impossible
-from propreg.store.rows import Row, row_digests
-from propreg.store.run import Cell, Outcome, Record, Run, batch_id
+from propreg.store.rows import Row, row_digests, trimmed
+from propreg.store.run import Cell, Outcome, Record, Run
 from propreg.store.sqlite import is_store
-from propreg.store.store import COLUMNS, Store, trimmed
+from propreg.store.store import COLUMNS, Store
 
 Notes = dict[int, dict[str, Any]]
 

@@ -19,12 +19,14 @@ from types import TracebackType
 from typing import Any
 
 from propreg.jsonio import parse
+from propreg.store.batch import Batch, batch_id
 from propreg.store.errors import StudyError, check_one
 from propreg.store.locks import Worker
-from propreg.store.reports import ACCURACY, merge_reports
-from propreg.store.rows import Row, row_digest
-from propreg.store.run import Batch, Cell, Outcome, Record, Run, batch_id
-from propreg.store.sqlite import BUSY_SECONDS, open_store, store_sentence
+from propreg.store.reports import merge_reports
+from propreg.store.rows import Row, row_digest, trimmed
+from propreg.store.run import Cell, Outcome, Record, Run
+from propreg.store.sqlite import BUSY_SECONDS, open_store
+from propreg.store.sqlite_errors import store_sentence
 
 COLUMNS = ", ".join(Outcome.__dataclass_fields__)
 """The columns of an outcome."""
@@ -285,11 +287,6 @@ class Store:
             return True
         return False
 
-    def _digest(self, key: str) -> bytes | None:
-        with self.reading():
-            row = self.db.execute("SELECT digest FROM digests WHERE key = ?", (key,)).fetchone()
-        return None if row is None else row[0]
-
     def total(self) -> int:
         """How many runs were stored by the count beside them; -1 if it is damaged."""
         with self.reading():
@@ -324,13 +321,13 @@ class Store:
         """
         with self.reading():
             rows = self.db.execute(
-                f"SELECT key, text, split, seed, {COLUMNS}, batch FROM runs JOIN cells ON cells.id = cell"
-                " WHERE key >= ? AND key < ? LIMIT 2",
+                f"SELECT runs.key, digest, text, split, seed, {COLUMNS}, batch FROM runs JOIN cells ON cells.id = cell"
+                " LEFT JOIN digests ON digests.key = runs.key WHERE runs.key >= ? AND runs.key < ? LIMIT 2",
                 (key, key + "g"),
             ).fetchall()
         check_one(len(rows), self.path, key)
-        whole, row = rows[0][0], trimmed(rows[0][1:])
-        if verify and (Run.key_of(*row[:3]) != whole or self._digest(whole) != row_digest(row)):
+        (whole, digest), row = rows[0][:2], trimmed(rows[0][2:])
+        if verify and (Run.key_of(*row[:3]) != whole or digest != row_digest(row)):
             raise StudyError(
                 f"{self.path} is damaged, run {whole[:16]} was changed after it was stored: "
                 f"propreg store check --store {shlex.quote(str(self.path))} lists the fix."
@@ -350,12 +347,8 @@ class Store:
 
     def rows(self) -> Iterator[Row]:
         """All rows with their cells' texts, see :mod:`propreg.store.rows`, sorted by cell, split and seed."""
-        with self.reading():
-            for row in self.db.execute(
-                f"SELECT text, split, seed, {COLUMNS}, batch FROM runs JOIN cells ON cells.id = cell"
-                " ORDER BY text, split, seed"
-            ):
-                yield trimmed(row)
+        for _, _, row in self.stored():
+            yield row
 
     def stored(self) -> Iterator[tuple[str, int, Row]]:
         """The key and the session of each row, and the row, as :meth:`rows`."""
@@ -418,12 +411,3 @@ class Store:
         except (ValueError, TypeError, RecursionError):
             why = sqlite3.DatabaseError("malformed note of a session")
             raise StudyError(store_sentence(self.path, why, BUSY_SECONDS)) from None
-
-
-def trimmed(row: Row) -> Row:
-    """A row of all columns, as :attr:`propreg.store.run.Outcome.row` has them."""
-    if row[-3:-1] == (ACCURACY, None):
-        return (*row[:-3], row[-1])
-    if row[-3] != ACCURACY:  # in a column of integers SQLite turns 2.0 into 2
-        return tuple(float(v) if i in (3, 5) and type(v) is int else v for i, v in enumerate(row))
-    return row

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Set
 from functools import partial
 from pathlib import Path
 
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute import cluster
 from propreg.study.execute.runner import Progress, run_sweep

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from propreg.store.batch import Batch
 from propreg.store.integrity import check_store
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute.executors import Begun, Event, Failure, Finished, LocalExecutor, Stops
 from propreg.study.execute.runner import Progress, Stop, reproduce, run_sweep

@@ -11,12 +11,13 @@ import pytest
 
 from propreg.cli.retraining import first_line
 from propreg.engine.training.batches import CPU_GROUP
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
 from propreg.store.export import sidecar, write_export
 from propreg.store.provenance import provenance
 from propreg.store.results import Exported, open_recorded
 from propreg.store.rows import Row
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute.rerun import Step, rerun
 from propreg.study.execute.runner import reproduce

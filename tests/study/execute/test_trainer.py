@@ -8,10 +8,11 @@ import pytest
 
 from propreg.devices import DeviceNameError
 from propreg.engine.spec import Method, Protocol
+from propreg.store.batch import Batch
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.integrity import check_store
 from propreg.store.provenance import engine_digest
-from propreg.store.run import Batch, Cell, Run, dataset_digest
+from propreg.store.run import Cell, Run, dataset_digest
 from propreg.store.store import Store
 from propreg.study.execute.trainer import Trainer
 

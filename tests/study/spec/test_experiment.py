@@ -31,6 +31,7 @@ RUNS = {
     "ablation": 30_125,
     "digits-smoke": 200,
     "table2": 4_563,
+    "table2-100-seeds": 3_000,
     "table3": 2_040,
 }
 RECORD = Path(__file__).parents[3] / "results"

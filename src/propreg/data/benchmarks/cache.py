@@ -15,6 +15,7 @@ from propreg.data.edges import check_nodes, once, undirected
 from propreg.data.errors import DataError
 from propreg.data.features import checked_csr, from_dense
 from propreg.data.formats.npz import read_npz, write_npz
+from propreg.data.graph import PARTS as SETS
 from propreg.data.graph import Graph, SparseFeatures, Split
 
 _SPLIT = {"train": "train_idx", "val": "val_idx", "test": "test_idx"}
@@ -150,7 +151,6 @@ _INTEGERS = {
     "num_nodes": 1, "num_bonds": 1, "node_feat": 2, "bonds": 2, "bond_feat": 2, "smiles_ascii": 1,
     "task_names_ascii": 1, **{f"{part}_idx": 1 for part in PARTS},
 }  # fmt: skip
-_MAX_BYTES = 256 << 20
 
 
 def read_molecules(path: Path, name: str) -> Molecules:
@@ -158,14 +158,7 @@ def read_molecules(path: Path, name: str) -> Molecules:
     arrays = read_npz(path, only={*_INTEGERS, "y"}, max_bytes=_MAX_BYTES)
     where = str(path)
     for member, dimensions in _INTEGERS.items():
-        if member not in arrays:
-            raise DataError(f"{where}: has no array {member!r}: it is not a molecule file of propreg, or damaged.")
-        array = arrays[member]
-        if array.dtype.kind not in "iu" or array.ndim != dimensions:
-            raise DataError(
-                f"{where}: {member} must be integers in {dimensions} dimensions, but has type {array.dtype} "
-                f"and shape {array.shape}: it is damaged."
-            )
+        _integers(arrays, member, where, dimensions)
     if "y" not in arrays or arrays["y"].dtype != np.float32:
         raise DataError(f"{where}: y must be float32 labels: it is damaged.")
     data = Molecules(
@@ -209,12 +202,9 @@ def _ascii(lines: tuple[str, ...]) -> NDArray[np.uint8]:
     return np.frombuffer("\n".join(lines).encode("ascii"), np.uint8)
 
 
-_SETS = ("train", "val", "test")
-
-
 def read_splits(path: Path, file: str, num_nodes: int) -> list[Split]:
     """Read the splits of the dataset named ``file`` from a file of one dataset or several."""
-    members = [f"{file}__{which}" for which in _SETS]
+    members = [f"{file}__{which}" for which in SETS]
     arrays = read_npz(path, only={*members, f"{file}__num_nodes"}, max_bytes=64 << 20)
     count = arrays.get(f"{file}__num_nodes")
     if count is None or count.shape != () or count.dtype.kind not in "iu" or int(count) != num_nodes:
@@ -242,7 +232,7 @@ def unpack_splits(
 def write_splits(path: Path, file: str, splits: list[Split]) -> None:
     """Write splits for :func:`read_splits`, whole or not at all."""
     arrays: dict[str, NDArray[Any]] = {
-        f"{file}__{which}": np.packbits([getattr(split, which) for split in splits], axis=1) for which in _SETS
+        f"{file}__{which}": np.packbits([getattr(split, which) for split in splits], axis=1) for which in SETS
     }
     arrays[f"{file}__num_nodes"] = np.asarray(len(splits[0].train), np.int32)
     write_npz(path, arrays)

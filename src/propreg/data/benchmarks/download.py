@@ -246,13 +246,12 @@ def _sentence(raw: RawFile, reason: str) -> DataError:
     )
 
 
-def ensure_nodes(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext | None = None) -> Path:
+def ensure_nodes(entry: NodeSet, root: Root = None) -> Path:
     """The file of a node dataset, downloaded from its publisher if it is not on disk.
 
     Args:
         entry: The dataset.
         root: The folder to search first, and to download to.
-        context: The TLS settings of the download.
     """
 
     def make(folder: Path, target: Path) -> None:
@@ -262,12 +261,10 @@ def ensure_nodes(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext |
             graph = read_benchmark(folder / entry.raw[0].name, entry.name)
         write_nodes(target, verify_nodes(graph, entry, str(folder)))
 
-    return dataset_file(entry, root) or _make_from_raw(
-        entry.name, entry.raw, f"{entry.file}.npz", make, root=root, context=context
-    )
+    return dataset_file(entry, root) or _make_from_raw(entry.name, entry.raw, f"{entry.file}.npz", make, root)
 
 
-def ensure_splits(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext | None = None) -> Path:
+def ensure_splits(entry: NodeSet, root: Root = None) -> Path:
     """The file of a dataset's official splits, downloaded from the paper's authors if it is not on disk."""
     if entry.beyond:
         return ensure_nodes(entry, root)
@@ -277,31 +274,21 @@ def ensure_splits(entry: NodeSet, root: Root = None, *, context: ssl.SSLContext 
         write_splits(target, entry.file, verify_splits(splits, entry, str(folder)))
 
     file = f"{entry.file}_splits.npz"
-    return splits_file(entry, root) or _make_from_raw(
-        entry.name, entry.raw_splits, file, make, root=root, context=context
-    )
+    return splits_file(entry, root) or _make_from_raw(entry.name, entry.raw_splits, file, make, root)
 
 
-def ensure_molecules(entry: MoleculeSet, root: Root = None, *, context: ssl.SSLContext | None = None) -> Path:
+def ensure_molecules(entry: MoleculeSet, root: Root = None) -> Path:
     """The file of a molecule dataset, downloaded from OGB if it is not on disk."""
 
     def make(folder: Path, target: Path) -> None:
         data = read_ogb(folder / entry.raw[0].name, entry.name)
         write_molecules(target, verify_molecules(data, entry, str(folder / entry.raw[0].name)))
 
-    return dataset_file(entry, root) or _make_from_raw(
-        entry.name, entry.raw, f"{entry.file}.npz", make, root=root, context=context
-    )
+    return dataset_file(entry, root) or _make_from_raw(entry.name, entry.raw, f"{entry.file}.npz", make, root)
 
 
 def _make_from_raw(
-    name: str,
-    raws: tuple[RawFile, ...],
-    file: str,
-    make: Callable[[Path, Path], None],
-    *,
-    root: Root,
-    context: ssl.SSLContext | None,
+    name: str, raws: tuple[RawFile, ...], file: str, make: Callable[[Path, Path], None], root: Root
 ) -> Path:
     """Download the missing files of ``raws`` into the folder ``NAME-raw`` and make ``file`` from them.
 
@@ -322,7 +309,7 @@ def _make_from_raw(
     missing = [raw for raw in raws if not (folder / raw.name).exists()]
     try:
         for raw in missing:
-            download(raw, folder / raw.name, context=context)
+            download(raw, folder / raw.name)
         for raw in raws:
             _check_raw(raw, folder / raw.name)
         make(folder, target)

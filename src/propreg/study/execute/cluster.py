@@ -18,11 +18,12 @@ from typing import Any
 
 from propreg import __version__
 from propreg._lazy import MissingPackageError
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
 from propreg.store.leases import Heartbeat, claim, release
 from propreg.store.locks import Worker
 from propreg.store.provenance import engine_digest
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 from propreg.study.execute.executors import Begun, Event, Failure, Finished, Lost, Pace, Stops, Trains
 

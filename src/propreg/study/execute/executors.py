@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from propreg.store.batch import Batch
 from propreg.store.errors import Stopped
 from propreg.store.leases import Heartbeat, claim, release
 from propreg.store.locks import Worker
-from propreg.store.run import Batch, Record
+from propreg.store.run import Record
 from propreg.store.store import Store
 
 

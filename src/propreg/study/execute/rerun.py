@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
 from propreg.store.provenance import Conditions, compare_conditions, sessions_of
 from propreg.store.results import Recorded, load_results
-from propreg.store.run import Batch, Outcome, Record, Run
+from propreg.store.run import Outcome, Record, Run
 from propreg.study.spec.batches import cut
 from propreg.study.spec.experiment import Line, experiment_names, load_experiment
 from propreg.study.spec.unfold import unfolded

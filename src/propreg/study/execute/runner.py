@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
+from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
-from propreg.store.run import Batch, Cell, Record
+from propreg.store.run import Cell, Record
 from propreg.store.store import Store
 from propreg.study.execute.executors import (
     Begun,

@@ -25,9 +25,10 @@ from propreg.engine.tasks.node import Problem
 from propreg.engine.training.batches import CPU_GROUP, Options, train_all
 from propreg.engine.validate import check
 from propreg.molecules.trainer import MoleculeTrainer
+from propreg.store.batch import Batch, GraphFile
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.provenance import engine_digest
-from propreg.store.run import DATASET_PARTS, OWN_SPLITS, Batch, Cell, GraphFile, Outcome, Record, Run
+from propreg.store.run import DATASET_PARTS, OWN_SPLITS, Cell, Outcome, Record, Run
 
 
 class Trainer:

@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from propreg.store.run import Batch, Cell, Run
+from propreg.store.batch import Batch
+from propreg.store.run import Cell, Run
 from propreg.study.spec.experiment import Line
 from propreg.study.spec.presets import batch_size
 

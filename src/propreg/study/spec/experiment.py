@@ -25,8 +25,9 @@ from typing import Any, get_args
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS, MoleculeSet, NodeSet
 from propreg.engine.spec import Protocol, RuleName
+from propreg.store.batch import GraphFile
 from propreg.store.errors import StudyError, UsageError, unknown
-from propreg.store.run import OWN_SPLITS, Cell, GraphFile, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
+from propreg.store.run import OWN_SPLITS, Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
 from propreg.study.spec.own import Entry, Names, read_names
 from propreg.study.spec.presets import NamedMethod, named_grid, named_method, published, weight_decay
 from propreg.study.spec.search import Halving, Space, configurations
@@ -117,8 +118,8 @@ def experiment_names() -> list[str]:
     return sorted(file.name.removesuffix(".toml") for file in files if file.name.endswith(".toml"))
 
 
-# The smoke test takes seconds; best is a search, with runs of its own; beyond waits for its training.
-BESIDE = ("best", "beyond", "digits-smoke")
+# The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
+BESIDE = ("best", "beyond", "digits-smoke", "table2-100-seeds")
 
 
 def study_names() -> list[str]:

@@ -31,8 +31,9 @@ from propreg.data.graph import SparseFeatures
 from propreg.data.own.load import read_graph
 from propreg.engine.models import MODELS
 from propreg.engine.spec import Model, Sizes
+from propreg.store.batch import GraphFile
 from propreg.store.errors import StudyError, unknown
-from propreg.store.run import GraphFile, decimal
+from propreg.store.run import decimal
 from propreg.study.spec.presets import model_names, named_model
 
 Entry = NodeSet | MoleculeSet | GraphFile

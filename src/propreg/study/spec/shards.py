@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from propreg.store.batch import Batch
 from propreg.store.errors import UsageError
-from propreg.store.run import Batch
 from propreg.study.spec.batches import longest_first
 
 _SLURM, _KUBERNETES = "SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"

@@ -79,7 +79,8 @@ class _Side:
 
 def notes(lines: Sequence[Line]) -> list[str]:
     """What to know of these lines of one table, beside the notes of all tables."""
-    counts = sorted({len(line.cells) for line in lines if len(line.cells) > 1})
+    sizes = (sum(cell.strength not in line.beyond for cell in line.cells) for line in lines)
+    counts = sorted({size for size in sizes if size > 1})
     if len(counts) < 2:
         return []
     return [f"Grids have {counts[0]} to {counts[-1]} strengths: a row with fewer may be behind for that reason alone."]

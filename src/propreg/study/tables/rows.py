@@ -173,11 +173,7 @@ def engine_note(lines: Iterable[Line], results: Results) -> str:
 def line_rows(line: Line, paper: str, results: Results, rule: str = "", select: Select = "accuracy") -> list[Row]:
     """A row for the plain model or a fixed strength, two for a grid: picked on validation, and best on test."""
     rule = rule_of(line, rule)
-    line = grown(line, results)
-    found = [scores_of(line, cell, results, rule) for cell in line.cells]
-    grid = tuple(cell for cell in line.cells if cell.strength not in line.beyond)
-    if None in found[len(grid) :]:
-        line, found = replace(line, cells=grid), found[: len(grid)]
+    line, found = scored(line, results, rule)
     sign = scale_of(line.dataset).sign
     complete = [each for each in found if each is not None]
     alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
@@ -219,6 +215,16 @@ def picking_scores(line: Line, results: Results, select: Select, rule: str = "")
 def rule_of(line: Line, rule: str) -> str:
     """The name of a rule on a line: of ``"own"`` that of the line's model, empty for the protocol's."""
     return line.own_rule if rule == OWN else rule
+
+
+def scored(line: Line, results: Results, rule: str = "") -> tuple[Line, list[Accuracies | None]]:
+    """A line and its cells' scores; strengths beyond its grid are left out until all their runs are recorded."""
+    line = grown(line, results)
+    found = [scores_of(line, cell, results, rule) for cell in line.cells]
+    grid = tuple(cell for cell in line.cells if cell.strength not in line.beyond)
+    if None in found[len(grid) :]:
+        return replace(line, cells=grid), found[: len(grid)]
+    return line, found
 
 
 def scores_of(line: Line, cell: Cell, results: Results, rule: str) -> Accuracies | None:
