@@ -1,7 +1,6 @@
 """Neighbor sampling on a CPU, in NumPy: no compiled extension, no Python per node."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,9 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from propreg.data.csr import InEdges
+from propreg.engine.training.memory import warm_up_malloc
 from propreg.scale.sample import Sample, checked_fanouts
 
 Numbers = NDArray[np.int64]
+SCANNED = 32
+"""Nodes of the graph per node reached, up to which looking through all is faster."""
+_MARK = -2
 
 
 class NumpySampler:
@@ -39,6 +42,7 @@ class NumpySampler:
         """The subgraph around seeds, which may repeat, and other roots; equal generators give equal samples."""
         if self._row is None:
             self._row = np.full(self.edges.num_nodes, -1, np.int32)  # each worker process has its own
+            warm_up_malloc()  # a sample takes some 10 MB, whose pages cost as much as all the rest
         parts, others = [seeds.numpy()], seeds[:0] if roots is None else roots
         try:
             return self._sampled(parts, rng, others.numpy(), self._row)
@@ -54,46 +58,47 @@ class NumpySampler:
         self, parts: list[Numbers], rng: np.random.Generator, roots: Numbers, row: NDArray[np.int32]
     ) -> Sample:
         row[parts[0]] = np.arange(len(parts[0]))
-        parts.append(_numbered(roots, len(parts[0]), row))
+        parts.append(_numbered(roots, parts, row))
         root_rows = row[roots].astype(np.int64)
         frontier, first = np.concatenate(parts), 0
         counts, edges, sources, targets = [len(frontier)], [], [], []
         for k in self.num_neighbors:
-            local, edge = self._drawn(frontier, k, rng)
-            reached = self.edges.source[edge]
-            targets.append(local + first)
+            target, edge = self._drawn(frontier, first, k, rng)
+            reached = self.edges.source[edge].astype(np.int64)  # NumPy would convert it each time
             first += len(frontier)
-            frontier = _numbered(reached, first, row)
+            frontier = _numbered(reached, parts, row)
             parts.append(frontier)
             counts.append(len(frontier))
-            edges.append(edge)
-            sources.append(row[reached])
-        none = np.empty(0, np.int64)
-        index = np.stack([np.concatenate([none, *sources]), np.concatenate([none, *targets])])
+            for kept, part in ((edges, edge), (sources, row[reached]), (targets, target)):
+                kept.append(part)
+        sizes = [len(edge) for edge in edges]
+        index = np.empty((2, sum(sizes)), np.int64)
+        if sizes:
+            np.concatenate(sources, out=index[0])
+            np.concatenate(targets, out=index[1])
         return Sample(
             torch.from_numpy(np.concatenate(parts)),
             torch.from_numpy(index),
-            torch.from_numpy(np.concatenate([none, *edges])),
+            torch.from_numpy(np.concatenate([np.empty(0, np.int64), *edges])),
             torch.from_numpy(root_rows),
             counts,
-            [len(edge) for edge in edges],
+            sizes,
         )
 
-    def _drawn(self, nodes: Numbers, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
-        """For each drawn edge the place of its target in ``nodes``, and its own place in the graph."""
-        start = self.edges.start[nodes]
+    def _drawn(self, nodes: Numbers, first: int, k: int, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+        """For each drawn edge the row of its target, where those of ``nodes`` start at ``first``, and its own place."""
+        start, rows = self.edges.start[nodes], np.arange(first, first + len(nodes))
         degree = self.edges.start[nodes + 1] - start
-        if self.replace and k > 0:
+        if k < 0:
+            return _slices(rows, start, degree)
+        if self.replace:
             some = np.flatnonzero(degree)
             offset = (rng.random((len(some), k)) * degree[some, None]).astype(np.int64)
-            return np.repeat(some, k), (offset + start[some, None]).reshape(-1)
-        whole = np.arange(len(nodes)) if k < 0 else np.flatnonzero(degree <= k)
-        local, edge = _slices(whole, start[whole], degree[whole])
-        if k < 0:
-            return local, edge
-        many = np.flatnonzero(degree > k)
+            return np.repeat(rows[some], k), (offset + start[some, None]).reshape(-1)
+        few, many = np.flatnonzero(degree <= k), np.flatnonzero(degree > k)
+        target, edge = _slices(rows[few], start[few], degree[few])
         chosen = distinct(degree[many], k, rng) + start[many]
-        return np.concatenate([np.tile(many, k), local]), np.concatenate([chosen.reshape(-1), edge])
+        return np.concatenate([np.tile(rows[many], k), target]), np.concatenate([chosen.reshape(-1), edge])
 
 
 def distinct(degree: Numbers, k: int, rng: np.random.Generator) -> Numbers:
@@ -106,17 +111,34 @@ def distinct(degree: Numbers, k: int, rng: np.random.Generator) -> Numbers:
     return chosen
 
 
-def _slices(local: Numbers, start: Numbers, degree: Numbers) -> tuple[Numbers, Numbers]:
+def _slices(rows: Numbers, start: Numbers, degree: Numbers) -> tuple[Numbers, Numbers]:
     ends = np.cumsum(degree)
     count = int(ends[-1]) if len(ends) else 0
-    return np.repeat(local, degree), np.arange(count) + np.repeat(start - ends + degree, degree)
+    place = np.repeat(start - ends + degree, degree)
+    place += np.arange(count)
+    return np.repeat(rows, degree), place
 
 
-def _numbered(reached: NDArray[np.signedinteger[Any]], first: int, row: NDArray[np.int32]) -> Numbers:
-    """The nodes that have no row yet, each once, numbered from ``first`` on."""
+def _numbered(reached: Numbers, parts: list[Numbers], row: NDArray[np.int32]) -> Numbers:
+    """The nodes that are in no part yet, each once, numbered after these."""
+    first = sum(map(len, parts))
+    kept = _scanned(reached, parts, row) if len(reached) * SCANNED > len(row) else _compared(reached, row)
+    row[kept] = np.arange(first, first + len(kept), dtype=np.int32)
+    return kept
+
+
+def _compared(reached: Numbers, row: NDArray[np.int32]) -> Numbers:
     fresh = reached[row[reached] < 0]
     own = np.arange(len(fresh), dtype=np.int32)
     row[fresh] = own
-    kept = np.asarray(fresh[row[fresh] == own], np.int64)  # of equal nodes one reads back its own number
-    row[kept] = np.arange(first, first + len(kept))
-    return kept
+    return fresh[row[fresh] == own]  # of equal nodes one reads back its own number
+
+
+def _scanned(reached: Numbers, parts: list[Numbers], row: NDArray[np.int32]) -> Numbers:
+    """The same in ascending order. It looks through the whole table, and then writes in order: faster if many."""
+    row[reached] = _MARK
+    first = 0
+    for part in parts:
+        row[part] = np.arange(first, first + len(part))
+        first += len(part)
+    return np.flatnonzero(row == _MARK)
