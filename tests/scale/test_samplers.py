@@ -11,6 +11,7 @@ from hypothesis import given
 from scipy.stats import chisquare
 
 from propreg.data.csr import InEdges
+from propreg.scale import numpy_sampler
 from propreg.scale.numpy_sampler import NumpySampler, distinct
 from propreg.scale.sample import Sample
 from propreg.scale.torch_sampler import TorchSampler, in_edges
@@ -104,6 +105,22 @@ def test_all_neighbors_are_the_same_subgraph_in_both(graph: Graph) -> None:
     first, second = (draws(edges, [-1, -1])([0]) for draws in (numpy_draws, torch_draws))
     assert sorted(first.nodes.tolist()) == sorted(second.nodes.tolist())
     assert sorted(first.edge.tolist()) == sorted(second.edge.tolist())
+
+
+@pytest.mark.parametrize("fanouts", [[-1, -1], [3, 2, 4]])
+def test_both_ways_of_numbering_give_the_same_subgraph(fanouts: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By comparing, and by a scan of the whole table: other row numbers, but from the same edges."""
+    rng = np.random.default_rng(0)
+    edges, seeds = InEdges.of(rng.integers(500, size=(2, 4000)), 500), [3, 400, 3, 7]
+    samples = []
+    for often in (0, 1 << 20):
+        monkeypatch.setattr(numpy_sampler, "SCANNED", often)
+        samples.append(numpy_draws(edges, fanouts)(seeds, 0, [8, 3]))
+        check(samples[-1], edges, [*seeds, 8], fanouts, replace=False)
+        assert (samples[-1].nodes[samples[-1].roots]).tolist() == [8, 3]
+    if fanouts == [-1, -1]:  # else which node draws what depends on the order of rows
+        assert set(samples[0].nodes.tolist()) == set(samples[1].nodes.tolist())
+        assert set(samples[0].edge.tolist()) == set(samples[1].edge.tolist())
 
 
 @pytest.mark.parametrize(("degree", "k"), [(5, 2), (4, 3), (3, 1), (7, 6)])

@@ -61,7 +61,10 @@ class NumpySampler:
         parts.append(_numbered(roots, parts, row))
         root_rows = row[roots].astype(np.int64)
         frontier, first = np.concatenate(parts), 0
-        counts, edges, sources, targets = [len(frontier)], [], [], []
+        counts = [len(frontier)]
+        edges: list[Numbers] = []
+        sources: list[NDArray[np.int32]] = []
+        targets: list[Numbers] = []
         for k in self.num_neighbors:
             target, edge = self._drawn(frontier, first, k, rng)
             reached = self.edges.source[edge].astype(np.int64)  # NumPy would convert it each time
@@ -69,8 +72,9 @@ class NumpySampler:
             frontier = _numbered(reached, parts, row)
             parts.append(frontier)
             counts.append(len(frontier))
-            for kept, part in ((edges, edge), (sources, row[reached]), (targets, target)):
-                kept.append(part)
+            edges.append(edge)
+            sources.append(row[reached])
+            targets.append(target)
         sizes = [len(edge) for edge in edges]
         index = np.empty((2, sum(sizes)), np.int64)
         if sizes:
@@ -131,7 +135,8 @@ def _compared(reached: Numbers, row: NDArray[np.int32]) -> Numbers:
     fresh = reached[row[reached] < 0]
     own = np.arange(len(fresh), dtype=np.int32)
     row[fresh] = own
-    return fresh[row[fresh] == own]  # of equal nodes one reads back its own number
+    kept: Numbers = fresh[row[fresh] == own]  # of equal nodes one reads back its own number
+    return kept
 
 
 def _scanned(reached: Numbers, parts: list[Numbers], row: NDArray[np.int32]) -> Numbers:
