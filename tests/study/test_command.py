@@ -108,7 +108,10 @@ def test_one_sentence_and_status_1(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["table", "table1", "--only", "hue=red"], "no filter 'hue'. Known are: dataset, model, method, preset."),
+        (
+            ["table", "table1", "--only", "hue=red"],
+            "no filter 'hue'. Known are: dataset, model, method, preset, split.",
+        ),
         (["table", "table1", "--only", "foo"], "A filter reads key=value"),
         (["table", "table1", "--only", "dataset=cora,citeseer"], "for each value, as in dataset=cora,dataset=citeseer"),
         (["table", "table1", "--runs", "cora/gcn"], "dataset/model/method"),

@@ -164,7 +164,7 @@ def test_bad_experiments_say_what_is_wrong(text: str, says: str) -> None:
     ("only", "says"),
     [
         ("dataset=cors", "no dataset in table1 'cors'. Did you mean 'cora'\\? Known are: citeseer, "),
-        ("hue=red", "no filter 'hue'. Known are: dataset, model, method, preset"),
+        ("hue=red", "no filter 'hue'. Known are: dataset, model, method, preset, split"),
         ("cora", "reads key=value"),
         ("method=preg-referense", "Did you mean 'preg-reference'"),
     ],
@@ -179,6 +179,7 @@ def test_filters_and_seeds() -> None:
     lines = select_lines(table, ["dataset=Cora,dataset=photo", "model=gcn,method=label-smoothing"], [0, 3])
     assert [(line.dataset, line.seeds) for line in lines] == [("cora", (0, 3)), ("photo", (0, 3))]
     assert {line.method.name for line in select_lines(table, ["method=preg"])} == {"preg-reference", "preg-paper"}
+    assert select_lines(table, ["split=official"]) == table.lines
     with pytest.raises(StudyError, match="no seed in table1 7"):
         select_lines(table, [], [7])
     with pytest.raises(StudyError, match="No line of table1 matches"):

@@ -13,7 +13,7 @@ from propreg.store.errors import StudyError
 from propreg.store.results import Results
 from propreg.store.run import Cell
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import Experiment, Line, load_experiment, read_experiment
+from propreg.study.spec.experiment import Experiment, Line, load_experiment, read_experiment, select_lines
 from propreg.study.spec.search import Halving, rungs_of, winner_of
 from propreg.study.spec.sobol import DIMENSIONS, sobol
 from propreg.study.spec.unfold import unfolded
@@ -85,6 +85,18 @@ def test_the_points_of_the_search_for_the_best_are_fixed() -> None:
     (public,) = {line.search for line in lines if not line.variant}
     assert public == Halving(((128, 5), (32, 20), (8, 50)), 100)
     assert {len(line.splits) * len(line.search.seeds(3)) for line in lines if line.search} == {100}
+
+
+def test_the_search_for_the_best_can_be_carried_over_many_calls() -> None:
+    """A part of it at a time, in batches of the slow bases that a call of ten minutes ends, each with whole streams."""
+    best = load_experiment("best")
+    lines = select_lines(best, ["model=grand,dataset=cora,split=random"])
+    assert {(line.dataset, line.model, len(line.splits)) for line in lines} == {("cora", "grand", 20)}
+    assert [line.variant for line in select_lines(best, ["split=public"])] == [""] * (len(best.lines) // 2)
+    for batch in cut(select_lines(best, ["model=grand,model=gcnii"])):
+        streams = [(run.split, run.seed) for run in batch.runs]
+        assert len(streams) <= 96
+        assert len(streams) / len(set(streams)) == 128 / 4, "the configurations of one of four shapes"
 
 
 def test_halving_by_hand() -> None:

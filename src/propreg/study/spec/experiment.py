@@ -40,7 +40,7 @@ _KEYS = {
     "beyond",
 }  # fmt: skip
 _TABLES = ("title", "paper", "parts", "graphs", "models", "spaces")
-_FILTERS = ("dataset", "model", "method", "preset")
+_FILTERS = ("dataset", "model", "method", "preset", "split")
 _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
 
 
@@ -190,7 +190,7 @@ def select_lines(
 ) -> tuple[Line, ...]:
     """The lines that match all filters, ``dataset=cora,model=gcn`` and the like; values of one key are alternatives.
 
-    A method is named in full, ``preg-reference``, or by its family, ``preg``.
+    A method is named in full, ``preg-reference``, or by its family, ``preg``; a split by its kind, ``public``.
 
     Raises:
         StudyError: If a filter's key or value is not known in the experiment; the message lists the known ones.
@@ -407,6 +407,8 @@ def _names(line: Line, key: str) -> set[str]:
         return {line.method.name, line.method.method}
     if key == "preset":
         return {line.preset}
+    if key == "split":
+        return {line.cells[0].split_kind}
     return {str(getattr(line, key))}
 
 
