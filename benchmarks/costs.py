@@ -105,11 +105,12 @@ def main() -> None:
     """Measure and print."""
     options = parser(__doc__.splitlines()[0] if __doc__ else "")
     options.add_argument("--models", nargs="*", help="only these, for example gcn grand")
+    options.add_argument("--datasets", nargs="*", help="only these, for example cora")
     given = settled(options)
     models = given.models or (QUICKLY if given.quick else None)
     lines = [line for line in compared() if models is None or line.model in models]
-    if given.quick:
-        lines = [line for line in lines if line.dataset == "citeseer"]
+    datasets = given.datasets or (["citeseer"] if given.quick else None)
+    lines = [line for line in lines if datasets is None or line.dataset in datasets]
     trainer, size = Trainer(given.device), QUICK if given.quick else Size()
     records: list[Record] = []
     for line in lines:
