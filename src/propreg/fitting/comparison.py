@@ -103,6 +103,7 @@ class Comparison:
                 f"better in {100 * apart.won:.0f} % of the paired runs",
                 verdict.sentence,
                 *(f"Possible reason: {each}" for each in self._reasons(verdict)),
+                *(f"Note: {each}" for each in self._notes()),
                 *self._failed(),
             ]
         )
@@ -143,6 +144,10 @@ class Comparison:
 
     def _reasons(self, _: Verdict) -> list[str]:
         """What may explain the verdict."""
+        return []
+
+    def _notes(self) -> list[str]:
+        """What else to know."""
         return []
 
     def _failed(self) -> list[str]:

@@ -11,6 +11,7 @@ from propreg.data.graph import Graph, Split
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Result
 from propreg.fitting.picking import TITLES
+from propreg.fitting.shift import Shift, shift_of
 from propreg.fitting.verdict import Verdict
 from propreg.statistics import SIGNIFICANCE, smallest_p
 
@@ -35,6 +36,7 @@ class Facts:
     nodes: int
     validation: int
     edges: int
+    shift: Shift | None = None
 
 
 def facts_of(graph: Graph, splits: Mapping[str, Split]) -> Facts:
@@ -49,6 +51,7 @@ def facts_of(graph: Graph, splits: Mapping[str, Split]) -> Facts:
         nodes=graph.num_nodes,
         validation=min(int(split.val.sum()) for split in splits.values()),
         edges=linked_pairs(graph.edge_index, graph.num_nodes),
+        shift=shift_of(graph.y, list(splits.values())),
     )
 
 
@@ -120,11 +123,22 @@ def caveats(result: "FitResult", max_epochs: int, planned: int, *, training: boo
         )
     if select := result.settings.get("select"):
         found.append(f"mu was picked by {TITLES[select]} on validation.")
+    found += about_shift(result, "--select reweighted")
     bounded = REGULARIZERS[result.method].bounded
     if len(result.mus) > 2 and result.mu == result.mus[-1] and not (bounded and result.mu >= 0.9):
         more = ",".join(f"{factor * result.mu:g}" for factor in (1, 1.5, 2, 3))
         found.append(f"The largest strength tried, {result.mu:g}, was chosen: larger ones may do better (--mu {more}).")
     return found
+
+
+def about_shift(result: "FitResult", option: str) -> list[str]:
+    """A sentence where validation and the other labeled nodes differ in class frequencies; ``option``: what to try."""
+    shift = None if result.facts is None else result.facts.shift
+    if shift is None:
+        return []
+    names = () if result.graph is None else result.graph.class_names
+    advice = "" if result.settings.get("select") == "reweighted" else f" {option} picks it for estimated frequencies."
+    return [shift.sentence(names) + advice]
 
 
 def _still_improving(run: Result, max_epochs: int) -> bool:

@@ -19,7 +19,7 @@ from propreg.engine.models.module_inputs import Inputs
 from propreg.engine.spec import Model, Result
 from propreg.fitting.by_class import confusion_of, report_of
 from propreg.fitting.comparison import Comparison
-from propreg.fitting.explain import Facts, reasons
+from propreg.fitting.explain import Facts, about_shift, reasons
 from propreg.fitting.leaderboard import Leaderboard
 from propreg.fitting.metric_table import metric_lines, metric_pairs
 from propreg.fitting.predictions import Trained, predictions_csv
@@ -226,6 +226,9 @@ class FitResult(Comparison):
 
     def _reasons(self, verdict: Verdict) -> list[str]:
         return reasons(self.facts, self, verdict, "{}=…") if self.facts else []
+
+    def _notes(self) -> list[str]:
+        return about_shift(self, 'select="reweighted"')
 
     def _interrupted(self) -> list[str]:
         if self.finished:
