@@ -9,19 +9,11 @@ from pathlib import Path
 import pytest
 
 from propreg.cli.app import app
+from report.samples import run_record
 
 ROOT = Path(__file__).parent.parent.parent
 HEAVY = {"torch", "torch_geometric", "scipy", "sklearn"}
 LIGHT = {*HEAVY, "numpy", "rich", "matplotlib", "jinja2"}
-
-RUN = {
-    "format": "propreg run", "version": 1, "dataset": "made up", "model": "gcn", "method": "preg", "preset": "paper",
-    "graph": {"nodes": 9, "edges": 9, "features": 2, "classes": 2, "homophily": 0.5, "isolated": 0},
-    "mus": [0.0, 0.5], "mu": 0.5, "splits": ["0", "1"], "seeds": 1, "finished": True, "device": "cpu", "seconds": 1.0,
-    "val": [[[0.5], [0.6]], [[0.6], [0.7]]], "test": [[[0.5], [0.6]], [[0.6], [0.7]]],
-    "epochs": [[[2], [2]], [[2], [2]]],
-    "classes": ["a", "b"], "notes": ["It helps."], "confusion": None, "histories": {"plain": [], "chosen": []},
-}  # fmt: skip
 
 # The command as a user starts it, and then what it has imported.
 PROGRAM = """
@@ -79,7 +71,7 @@ READING = [
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
 def test_reading_records(arguments: list[str], tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text(json.dumps(RUN))
+    (tmp_path / "run.json").write_text(json.dumps(run_record()))
     code, modules = imported(*(part.format(folder=tmp_path) for part in arguments))
     assert code == 0
     assert not modules & HEAVY

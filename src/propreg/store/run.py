@@ -304,9 +304,9 @@ def dataset_digest(dataset: str, labels: Labels) -> str:
     if dataset not in KNOWN:
         raise StudyError(f"No content digest is known for {dataset}: it cannot be part of an experiment.")
     known = KNOWN[dataset]
-    chosen = {part: known[part][0] for part in (known if dataset in MOLECULE_SETS else DATASET_PARTS)}
+    chosen = {part: known[part] for part in (known if dataset in MOLECULE_SETS else DATASET_PARTS)}
     if labels == "authors":
-        chosen["labels"] = known["authors_labels"][0]
+        chosen["labels"] = known["authors_labels"]
     return join_digests(chosen)
 
 
