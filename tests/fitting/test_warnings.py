@@ -1,6 +1,7 @@
 """What ``fit`` says of a graph that is legal but seldom meant, and that it trains on it all the same."""
 
 import warnings
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -37,10 +38,15 @@ def quick(data: Any) -> FitResult:
     return fit(data, **ONCE)
 
 
+def ours(said: Iterable[warnings.WarningMessage]) -> list[warnings.WarningMessage]:
+    """Without PyG's, which are deprecations under Python 3.14."""
+    return [each for each in said if each.category is UserWarning]
+
+
 def test_edges_that_run_one_way_are_warned_of_with_the_fix() -> None:
     with pytest.warns(UserWarning, match="none also runs the other way") as said:
         result = quick(to_data(ONE_WAY))
-    (one,) = said
+    (one,) = ours(said)
     assert str(one.message).endswith(
         "if the graph is undirected, pass torch_geometric.transforms.ToUndirected()(data)."
     )
@@ -58,14 +64,14 @@ def test_a_warning_is_given_once() -> None:
         for _ in range(2):
             quick(to_data(ONE_WAY))
             quick(to_data(GAPS))
-    assert len(said) == 2
+    assert len(ours(said)) == 2
 
 
 def test_class_numbers_without_a_node_keep_their_output_and_are_warned_of() -> None:
     data = to_data(GAPS)
     with pytest.warns(UserWarning, match=r"No node is of class 1, 3, 4, though classes are numbered 0 to 5: ") as said:
         result = quick(data)
-    assert len(said) == 1
+    assert len(ours(said)) == 1
     with torch.no_grad():
         assert result.model(data.x, data.edge_index).shape == (GRAPH.num_nodes, 6)
 
@@ -80,7 +86,7 @@ def test_one_class_only_in_training_is_warned_of() -> None:
     alone = replace(own, train=own.train & (GRAPH.y == 0))
     with pytest.warns(UserWarning, match="1 of 2 splits \\('1'\\) are of one class, so every model predicts") as said:
         result = fit(GRAPH, mu=[0.5], splits=[own, alone], seeds=1, max_epochs=3, progress=False)
-    assert said[0].filename == __file__
+    assert ours(said)[0].filename == __file__
     assert result.finished
     fit(GRAPH, mu=[0.5], splits=[own], seeds=1, max_epochs=3, progress=False)  # a warning would be an error here
 
@@ -92,7 +98,7 @@ def test_large_features_that_are_not_scaled_are_warned_of(sign: int) -> None:
     wide = replace(GRAPH, x=x)
     with pytest.warns(UserWarning, match="features are as large as 40,000 and not scaled: .* with a GAT") as said:
         fit(wide, "gat", scale="none", **ONCE)
-    assert said[0].filename == __file__
-    assert len(said) == 1
+    assert ours(said)[0].filename == __file__
+    assert len(ours(said)) == 1
     fit(wide, "gat", **ONCE)  # scaled by default: a warning would be an error here
     fit(replace(GRAPH, x=x * np.float32(1 / 4_000)), "gat", scale="none", **ONCE)
