@@ -57,7 +57,7 @@ def main() -> None:
         run(inside / "propreg", "doctor", folder=empty)
         run(inside / "propreg", "run", folder=empty)
         run(inside / "propreg", "table", "table1", folder=empty)
-        run(inside / "propreg", "report", folder=empty)
+        run(inside / "propreg", "report", "--study", folder=empty)
     print(f"Ready: {', '.join(sorted(file.name for file in target.iterdir()))}.")
 
 

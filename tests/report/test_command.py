@@ -61,7 +61,7 @@ def test_the_study_from_results(tmp_path: Path) -> None:
     write_export(tmp_path / "runs.jsonl.gz", [])
     arguments = ["report", "--results", str(tmp_path), "-o", str(tmp_path / "out")]
     assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert CliRunner().invoke(app, arguments).exit_code == 0  # our own page is replaced
+    assert CliRunner().invoke(app, [*arguments, "--study"]).exit_code == 0  # our own page is replaced
     assert "the study" in (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
 
 
@@ -100,10 +100,11 @@ def test_what_is_wrong_is_one_sentence(
     assert run_folder.exists()
 
 
-def test_results_with_a_run_is_a_wrong_command_line(run_folder: Path) -> None:
-    result = CliRunner().invoke(app, ["report", str(run_folder), "--results", "x"])
+@pytest.mark.parametrize("option", [["--results", "x"], ["--study"]])
+def test_an_option_of_the_study_with_a_run_is_a_wrong_command_line(run_folder: Path, option: list[str]) -> None:
+    result = CliRunner().invoke(app, ["report", str(run_folder), *option])
     assert result.exit_code == 2
-    assert "--results is for the study's page" in result.output
+    assert f"{option[0]} is for the study's page" in result.output
 
 
 def test_the_page_is_opened_when_asked(run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

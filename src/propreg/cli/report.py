@@ -22,6 +22,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write to, created if missing, or a page: FILE.html.")
     ] = DEFAULT,
+    study: Annotated[bool, typer.Option("--study", help="The page of the study; the default without a run.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     results: Annotated[
         Path | None,
@@ -41,8 +42,9 @@ def report(
 
             reading = read([load_experiment(name) for name in study_names()], results)
             page = page_of(reading.results, machines(reading.path), find_tsne(reading.paths))
-        elif results is not None:
-            raise UsageError("--results is for the study's page: leave it out, or leave out the run.")
+        elif study or results is not None:
+            given = "--study" if study else "--results"
+            raise UsageError(f"{given} is for the study's page: leave it out, or leave out the run.")
         else:
             from propreg.report.run_html import run_page
             from propreg.running.record import read_record
