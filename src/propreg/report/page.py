@@ -8,6 +8,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -57,9 +58,16 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"clip": clip, "decimals": number, "strength": strength}
+    found.filters |= {"clip": clip, "decimals": number, "strength": strength, "whole": _whole}
     found.filters |= {"thousands": lambda value: f"{value:,}", "digits": lambda value: f"{value:.4g}"}
     return found
+
+
+def _whole(text: str) -> "Markup":
+    """Text whose names with a hyphen, ``P-reg`` and options, are not broken over two lines."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"P-reg\b|(?<!\S)--[a-z][a-z-]*", r'<span class="whole">\g<0></span>', str(escape(text))))
 
 
 def _static(name: str) -> str:

@@ -146,7 +146,7 @@ def _neighbors(run: RunRecord) -> str:
     share = run.graph["homophily"]
     if share is None:
         return "The homophily of this graph is not known."
-    same = f"{share:.0%} of the edges link nodes of the same class"
+    same = f"{100 * share:.0f} % of the edges link nodes of the same class"
     if share >= 0.7:
         return f"{same}: a neighbor's class is a good hint, which P-reg relies on."
     if share >= 0.5:
@@ -159,10 +159,10 @@ def _agreement(run: RunRecord) -> str:
     labels, plain, chosen = (run.agreement[name] for name in ("labels", "plain", "chosen"))
     if plain is None or chosen is None:
         return ""
-    said = f"The plain model predicts the same class at both ends of {plain:.1%} of the edges"
+    said = f"The plain model predicts the same class at both ends of {100 * plain:.1f} % of the edges"
     if run.mu:
-        said += f", the regularized one of {chosen:.1%}"
-    return f"{said}; of the labels, {labels:.1%} agree." if labels is not None else f"{said}."
+        said += f", the regularized one of {100 * chosen:.1f} %"
+    return f"{said}; of the labels, {100 * labels:.1f} % agree." if labels is not None else f"{said}."
 
 
 def _shares(run: RunRecord) -> list[tuple[str, list[list[tuple[int, float, str]]]]]:

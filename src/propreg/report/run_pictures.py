@@ -127,7 +127,7 @@ def _against_mu(record: RunRecord) -> Figure:
         drawn,
         tuple(levels),
         x_scale="log" if log else "linear",
-        x_view=None if log or not above else (0.0, max(1.0, above[-1])),
+        x_view=None if log or not above else (0.0, above[-1]),
         notes=() if record.mu else ("picked on validation: μ = 0, the plain model",),
         empty="no run with a strength above 0 is finished" if nothing else "",
     )
