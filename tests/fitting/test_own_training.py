@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from fitting.own_modules import DATA, GRAPH, QUICK, SPLIT, Base
 from propreg import load_model, preg
-from propreg.engine import Replica
+from propreg.engine import Method, Model, Protocol, Replica
 from propreg.engine.models.user_module import OwnNetwork
+from propreg.engine.ops.adam import Adam
 from propreg.engine.tasks.node import Problem
+from propreg.engine.training.train import train
 from propreg.fitting.fit import fit
 
 
@@ -163,3 +165,24 @@ def test_the_plain_run_computes_no_term_and_is_the_same(monkeypatch: pytest.Monk
         plain = fit(GRAPH, Base, scale="none", **{**QUICK, "mu": 0.0}).runs
     for run, alike in zip(plain, expected, strict=False):
         np.testing.assert_array_equal(run.history["loss"], alike.history["loss"])
+
+
+def test_a_run_makes_as_many_steps_and_evaluations_as_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one pass more, without a step: whether the last weights still have a loss."""
+    seen: list[str] = []
+
+    class Counted(Base):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            seen.append("training" if self.training else "evaluation")
+            return super().forward(x, edge_index)
+
+    monkeypatch.setattr(Adam, "step", lambda *given, step=Adam.step: (seen.append("step"), step(*given))[1])
+    problem = Problem(GRAPH, {"a": SPLIT}, "cpu")
+    network = OwnNetwork(Counted, problem)
+    for patience, most in ((99, 9), (2, 99)):
+        seen.clear()
+        replica, protocol = Replica(split="a", patience=patience, lr=0.05), Protocol(max_epochs=most)
+        ((_, run),) = train(problem, Model(), Method(), [replica], protocol, network=network, keep_weights=True)
+        assert (run.epochs == most) == (patience == 99)
+        made = {kind: seen.count(kind) - run.epochs for kind in ("training", "evaluation", "step")}
+        assert made == {"training": 1, "evaluation": 0, "step": 0}

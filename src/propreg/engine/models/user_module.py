@@ -53,6 +53,7 @@ class OwnNetwork(Network):
         self.device, self.num_classes = problem.device, problem.num_classes
         self.inputs: Inputs | None = None
         self._places: tuple[nn.Module, Places] | None = None
+        self._nothing = torch.zeros((), device=self.device)
         self.base = self._made(0)
         other = self._made(1)
         check_new(self.base, other)
@@ -81,12 +82,14 @@ class OwnNetwork(Network):
         self.base.train(draw.training)
         if self.together:
             logits, extra = torch.vmap(self._outputs, randomness="different")(p)
+        elif len(next(iter(p.values()))) == 1:  # as a view, whose gradient needs no tensor of zeros
+            logits, extra = (t.unsqueeze(0) for t in self._outputs({name: t.squeeze(0) for name, t in p.items()}))
         else:
-            each = [self._outputs(one) for one in _rows(p)]
+            each = [self._outputs({name: t[r] for name, t in p.items()}) for r in range(len(next(iter(p.values()))))]
             logits, extra = (torch.stack(parts) for parts in zip(*each, strict=True))
         self.auxiliary = extra if extra.requires_grad else None
-        if not draw.training:  # what a diverged training pass gives is a loss that is not finite
-            for z in logits.detach():
+        if not draw.training and not bool(logits.sum().isfinite()):  # one pass; a sum that overflows costs a second one
+            for z in logits.detach():  # what a diverged training pass gives is a loss that is not finite
                 check_finite(z)
         return logits
 
@@ -129,7 +132,7 @@ class OwnNetwork(Network):
             given, named = self._call
             z, auxiliary = parted(self.base(*given, **named))
         z = check_logits(z, self.num_nodes, self.num_classes)
-        return z, z.new_zeros(()) if auxiliary is None else auxiliary
+        return z, self._nothing if auxiliary is None else auxiliary
 
     def _made(self, seed: int) -> nn.Module:
         seed_torch(seed, self.device)
@@ -224,14 +227,6 @@ def _stacked(modules: Sequence[nn.Module]) -> Parameters:
         name: torch.stack([each[name].detach() for each in found]).contiguous().requires_grad_(p.requires_grad)
         for name, p in found[0].items()
     }
-
-
-def _rows(p: Parameters) -> list[Parameters]:
-    """The parameters of each replica; of one alone as a view, whose gradient needs no tensor of zeros."""
-    count = len(next(iter(p.values())))
-    if count == 1:
-        return [{name: t.squeeze(0) for name, t in p.items()}]
-    return [{name: t[r] for name, t in p.items()} for r in range(count)]
 
 
 def check_new(first: nn.Module, second: nn.Module) -> None:

@@ -55,6 +55,7 @@ class Epoch:
         self.keep_weights, self.keep_logits = keep_weights or phase.leaves == "best", keep_logits
         self.with_loss = any(rule.losses for rule in phase.rules)
         self.steps = 0
+        phase.state.stopper = None  # not that of an earlier phase
         if self.keep_weights or keep_logits:
             phase.state.stopper = Stopper(phase.rules, phase.state.patience, phase.epochs)
             phase.state.best, phase.state.moments, phase.state.logits = {}, {}, {}
@@ -130,8 +131,16 @@ class Epoch:
         objective = phase.objective
         begun = phase.network.begin(state.tensors)
         logits = Passes(phase.network, state, begun, objective.passes, objective.in_groups)
-        seen = self._evaluate(logits, state.loss, count=number > 1)
-        loss = step(objective, state, logits)
+        if number == 1 and not self.record:  # weights that are never reported
+            nobody = torch.zeros_like(state.patience)
+            seen = Numbers(state.loss, nobody, nobody, None)
+        else:
+            seen = self._evaluate(logits, state.loss, count=number > 1)
+        stopper = state.stopper
+        if stopper is not None and self.y.device.type == "cpu" and bool(stopper.stopped.all()):
+            loss = objective.loss(state, logits).detach()  # whether the last weights still have one
+        else:
+            loss = step(objective, state, logits)
         state.loss.copy_(loss)
         return seen._replace(loss=loss)
 
@@ -154,7 +163,7 @@ class Epoch:
 
     def _keep(self, reported: list[Tensor], evaluated: Tensor) -> None:
         state = self.phase.state
-        if self.keep_weights:
+        if self.keep_weights and (not state.best or _some(reported[0])):
             remember(state.best, {**state.parameters, **self.phase.network.buffers()}, reported[0])
         if self.phase.leaves == "best":
             remember(state.moments, state.optimizer.tensors(), reported[0])
@@ -206,13 +215,18 @@ def at(logits: Tensor, nodes: Tensor) -> Tensor:
 
 def remember(kept: Parameters, now: Parameters, reported: Tensor) -> None:
     """Overwrite the kept tensors of the replicas that report this epoch."""
-    if now.keys() <= kept.keys() and reported.device.type == "cpu" and not reported.any():
-        return  # most epochs of a long training; a GPU would have to be asked
+    if now.keys() <= kept.keys() and not _some(reported):
+        return
     for name, t in now.items():
         if name not in kept:
             kept[name] = t.detach().clone()
         wide = reported.view(-1, *([1] * (t.dim() - 1)))
         kept[name].copy_(torch.where(wide, t, kept[name]))
+
+
+def _some(reported: Tensor) -> bool:
+    """Whether a replica may report this epoch: in a long training few do. A GPU would have to be asked."""
+    return reported.device.type != "cpu" or bool(reported.any())
 
 
 def _count(right: Tensor, nodes: Tensor, real: Tensor) -> Tensor:

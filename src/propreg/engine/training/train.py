@@ -81,7 +81,8 @@ def train(
             record=record,
         )
         spare = RECORDING // bytes_per_replica(problem, model, method) if record else 0
-        ledger.begin(phase.rules, phase.epochs)
+        seen_by = state.stopper if problem.device.type == "cpu" and check_every == 1 else None
+        ledger.begin(phase.rules, phase.epochs, seen_by)
         wasted, waiting = 0, list[Numbers]()
         now = run(1)
         for number in range(2, phase.epochs + 2):
@@ -132,11 +133,18 @@ class Ledger:
         self.handed_out = np.zeros(len(replicas), np.bool_)
         self.begin([], 0)
 
-    def begin(self, rules: Sequence[Rule], epochs: int) -> None:
-        """Watch another phase of so many epochs, in which replicas that have failed take no part."""
+    def begin(self, rules: Sequence[Rule], epochs: int, seen_by: Stopper | None = None) -> None:
+        """Watch another phase of so many epochs, in which replicas that have failed take no part.
+
+        Args:
+            rules, epochs: Of the phase.
+            seen_by: The stopper of the epochs, where it is on the host and sees each of them just before the ledger.
+        """
         patience = torch.tensor([self.replicas[int(i)].patience for i in self.number])
-        self.stopper = Stopper(rules, patience, epochs)
+        self.stopper = Stopper(rules, patience, epochs) if seen_by is None else seen_by
+        self.own = seen_by is None
         self.stopper.stopped |= torch.from_numpy(self.failed_at > 0)
+        self.ended = self.stopped.copy()
 
     def end(self) -> None:
         """Count the epochs of a phase that another one follows."""
@@ -155,23 +163,26 @@ class Ledger:
         )
         read = [numbers.val_loss for numbers in waiting if numbers.val_loss is not None]
         val_losses = torch.stack(read).cpu() if read else [None] * len(waiting)
-        finite = torch.cat([losses, next_loss.cpu().unsqueeze(0)]).isfinite().numpy()
-        for offset, numbers in enumerate(zip(vals, tests, losses, val_losses, strict=True)):
-            live = ~self.stopped
-            self.stopper.take(*numbers)
-            # What a run reports of its last step counts only if the weights of that step still have a loss.
-            own = self.stopper.watches[0]
-            last = self.stopped & (own.epoch == self.stopper.epoch).numpy() & ~finite[offset + 1]
-            broken = live & (~finite[offset] | last)
-            self.failed_at[broken] = self.past[broken] + int(self.stopper.epoch)
+        finite = np.isfinite(np.concatenate([losses.numpy(), next_loss.cpu().numpy()[None]]))
+        for offset, (loss, val, test) in enumerate(zip(losses, vals, tests, strict=True)):
+            live = ~self.ended
+            if self.own:
+                self.stopper.take(val, test, loss, val_losses[offset])
+            self.ended = self.stopped.copy()
+            if not finite[offset : offset + 2].all():
+                # What a run reports of its last step counts only if the weights of that step still have a loss.
+                own = self.stopper.watches[0]
+                last = self.ended & (own.epoch == self.stopper.epoch).numpy() & ~finite[offset + 1]
+                broken = live & (~finite[offset] | last)
+                self.failed_at[broken] = self.past[broken] + int(self.stopper.epoch)
             if self.keep_history:
-                val, test, loss, _ = numbers
+                rows = list(zip(loss.tolist(), val.tolist(), test.tolist(), strict=True))
                 for i in np.flatnonzero(live):
-                    self.history[self.number[i]].append((float(loss[i]), int(val[i]), int(test[i])))
+                    self.history[self.number[i]].append(rows[i])
 
     def finished(self, last: bool) -> list[int]:
         """Rows whose result has become known: those that have stopped; before the last phase, those that failed."""
-        known = self.stopped if last else self.failed_at > 0
+        known = self.ended if last else self.failed_at > 0
         new = np.flatnonzero(known & ~self.handed_out)
         self.handed_out |= known
         return [int(i) for i in new]
@@ -213,18 +224,19 @@ class Ledger:
 
     def all_done(self) -> bool:
         """Whether every row has stopped."""
-        return bool(self.stopped.all())
+        return bool(self.ended.all())
 
     def idle(self) -> int:
         """The number of stopped rows that are still in the batch."""
-        return int(self.stopped.sum())
+        return int(self.ended.sum())
 
     def compact(self) -> NDArray[np.int64]:
         """Drop the stopped rows; returns the rows that stay."""
-        kept = np.flatnonzero(~self.stopped)
+        kept = np.flatnonzero(~self.ended)
         self.number, self.past, self.handed_out = self.number[kept], self.past[kept], self.handed_out[kept]
-        self.failed_at = self.failed_at[kept]
-        self.stopper.keep(torch.from_numpy(kept))
+        self.failed_at, self.ended = self.failed_at[kept], self.ended[kept]
+        if self.own:
+            self.stopper.keep(torch.from_numpy(kept))
         return kept
 
 
