@@ -9,7 +9,7 @@ from propreg.engine.ops.activation import bias_relu
 from propreg.engine.ops.dropout import Masks
 from propreg.engine.ops.loss import cross_entropy, preg, preg_and_cross_entropy
 from propreg.engine.tasks.node import Targets
-from propreg.engine.training.epoch import is_correct
+from propreg.engine.training.epoch import count_correct
 
 NODES, REPLICAS = 20, 2
 CPU_ONLY = pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels' checks are elsewhere")
@@ -77,4 +77,6 @@ def test_right_is_the_first_of_the_largest() -> None:
     logits = numbers(REPLICAS, 500, 4).mul(2).round()
     logits[0, 3, -1], logits[1, 5] = torch.nan, -torch.inf
     y = torch.arange(500) % 4
-    assert torch.equal(is_correct(logits, y), logits.argmax(-1) == y)
+    each = torch.arange(500).repeat(500, 1), torch.eye(500, dtype=torch.bool)
+    for mine in logits:
+        assert torch.equal(count_correct(mine.expand(500, -1, -1), y, each)[0], (mine.argmax(-1) == y).long())

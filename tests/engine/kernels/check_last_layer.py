@@ -161,11 +161,25 @@ def test_losses_of_a_large_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     test_a_long_row_of_a_group()
 
 
+def check_counts(logits: Tensor, y: Tensor, right: Tensor) -> None:
+    """The counts of many random choices of nodes, which differ wherever one node is judged differently."""
+    replicas, nodes = right.shape
+    draw = torch.Generator().manual_seed(0)
+    for number in (0, 1, *[nodes] * 5):
+        chosen = torch.randint(nodes, (replicas, number), generator=draw).to(DEVICE)
+        real = (torch.rand(replicas, number, generator=draw) < 0.5).to(DEVICE)
+        every = torch.arange(nodes, device=DEVICE).repeat(replicas, 1)
+        half = (torch.rand(replicas, nodes, generator=draw) < 0.5).to(DEVICE)
+        found = accuracy.count_correct(logits, y, (chosen, real), (every, half))
+        assert torch.equal(found[0], (right.gather(1, chosen) & real).sum(1))
+        assert torch.equal(found[1], (right & half).sum(1))
+
+
 @pytest.mark.parametrize("members", [1, 2, 3])
 def test_right_in_groups(members: int) -> None:
     logits = numbers(2, 40, members, 8).transpose(1, 2)[..., 3:]
     y = torch.arange(40, device=DEVICE) % 5
-    assert torch.equal(accuracy.is_correct(logits, y), (logits.argmax(-1) == y).flatten(0, 1))
+    check_counts(logits, y, (logits.argmax(-1) == y).flatten(0, 1))
 
 
 @pytest.mark.parametrize("beside", [0, 2], ids=["alone", "beside others"])
@@ -176,7 +190,7 @@ def test_right_is_argmax(classes: int, beside: int) -> None:
     logits[0, 4, 0], logits[0, 4, -1] = torch.inf, torch.nan
     y = torch.arange(1500, device=DEVICE) % classes
     y[7] = -1
-    assert torch.equal(accuracy.is_correct(logits, y), logits.argmax(-1) == y)
+    check_counts(logits, y, logits.argmax(-1) == y)
 
 
 @pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 1, 0)], ids=str)
@@ -187,7 +201,7 @@ def test_logits_in_any_order_of_memory(order: tuple[int, int, int]) -> None:
     z = numbers(*(shape[i] for i in order)).permute(back)
     assert z.shape == shape
     y = torch.arange(NODES, device=DEVICE) % 3
-    assert torch.equal(accuracy.is_correct(z, y), z.argmax(-1) == y)
+    check_counts(z, y, z.argmax(-1) == y)
     known, z = matrix(NODES, NODES, torch.float32), z.detach().unsqueeze(2).requires_grad_()
     nodes = torch.tensor([[1, 4], [2, 0]], device=DEVICE)
     targets = Targets(nodes, nodes % 3, torch.full((2, 2), 0.5, device=DEVICE))
@@ -202,7 +216,7 @@ def test_logits_in_any_order_of_memory(order: tuple[int, int, int]) -> None:
 def test_one_node() -> None:
     z = torch.empty_strided((REPLICAS, 1, 3), (3, 100, 1), device=DEVICE).copy_(numbers(REPLICAS, 1, 3))
     y = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    assert torch.equal(accuracy.is_correct(z, y), z.argmax(-1) == y)
+    check_counts(z, y, z.argmax(-1) == y)
 
 
 @pytest.mark.parametrize("count", [1, 2])

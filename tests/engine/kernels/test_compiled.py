@@ -126,7 +126,7 @@ def test_an_epoch_compiles(compiled: Compiled) -> None:
         "forward",
         "backward_few",
         "_cross_entropies",
-        "_is_correct",
+        "_count_correct",
         "_update",
         "_compact",
     }

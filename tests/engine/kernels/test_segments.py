@@ -6,6 +6,7 @@ import torch
 from engine.kernels.cases import numbers, pattern
 from propreg.engine.kernels.spmm import segments as module
 from propreg.engine.kernels.spmm.segments import BUCKET, CUT, TILE, WHOLE, Segments, pairs, segments, segments_without
+from propreg.engine.ops.sparse import Pattern
 
 
 def counts(work: Segments) -> list[list[int]]:
@@ -55,6 +56,20 @@ def test_rows_left_out_have_parts_after_all_others(transposed: bool, monkeypatch
     parts = work.row >= work.num_rows
     assert sorted((work.row[parts] - work.num_rows).tolist()) == list(range(work.num_parts - 15))
     assert work.longest == whole.longest  # pairs are padded by it, and both take the same
+
+
+def test_a_small_graph_has_short_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few times the mean, at least 32 entries; those of a large graph are longer."""
+    row = torch.cat([torch.zeros(200, dtype=torch.int64), torch.arange(1, 30).repeat_interleave(20)])
+    col = torch.cat([torch.arange(200), torch.arange(20).repeat(29)])
+    known = Pattern(row, col, (30, 200))
+    assert module.cut_of(known, False) == 104  # 780 entries, 26 a row
+    assert module.cut_of(known, True) == 32
+    assert counts(segments(known, False)) == counts(segments(known, False, WHOLE))
+    assert int((segments(known, False).stop - segments(known, False).start).max()) == 104
+    assert segments(known, False).num_parts == 2
+    monkeypatch.setattr(module, "SMALL", known.nnz)
+    assert module.cut_of(known, False) == CUT
 
 
 def test_segments_are_ordered_by_length() -> None:

@@ -16,7 +16,7 @@ from propreg.engine.models.network import Parameters
 from propreg.engine.training.objective import Objective
 from propreg.engine.training.passes import Passes
 from propreg.engine.training.phases import Phase
-from propreg.engine.training.state import State
+from propreg.engine.training.state import Judged, State
 from propreg.engine.training.stopping import Stopper
 
 WARM_UP = 2  # epochs that run before one is recorded: kernels compile and tables are built in them
@@ -148,8 +148,7 @@ class Epoch:
     def _evaluate(self, logits: Passes, loss: Tensor, count: bool = True) -> Numbers:
         """Evaluate the weights; ``count`` is False before the first step, whose weights are never reported."""
         state, evaluated = self.phase.state, logits.evaluated()
-        found = is_correct(evaluated, self.y)
-        val, test = _count(found, *state.val), _count(found, *state.test)
+        val, test = count_correct(evaluated, self.y, state.val, state.test)
         val_loss = self._val_loss(evaluated) if self.with_loss else None
         if state.stopper is not None and count:
             self._keep(state.stopper.take(val, test, loss, val_loss), evaluated)
@@ -191,16 +190,17 @@ def step(objective: Objective, state: State, logits: Passes) -> Tensor:
     return loss.detach()
 
 
-def is_correct(logits: Tensor, y: Tensor) -> Tensor:
-    """Whether the largest of the logits [R, N, C], the first of equal ones, is that of the class. bool [R, N].
+def count_correct(logits: Tensor, y: Tensor, *judged: Judged) -> Tensor:
+    """Of how many nodes the largest of the logits, the first of equal ones, is that of the class. int64 [choices, R].
 
-    In groups the logits are [groups, members, N, C]; the last rows may then belong to padding members.
+    The logits are [R, N, C], or in groups [groups, members, N, C]; the last rows may then belong to padding members.
     """
     if kernels.usable(logits, y):
-        from propreg.engine.kernels.accuracy import is_correct as kernel
+        from propreg.engine.kernels.accuracy import count_correct as kernel
 
-        return kernel(logits, y)
-    return logits.max(-1).indices == y  # as argmax, in half of its time on a CPU
+        return kernel(logits, y, *judged)
+    right = (logits.max(-1).indices == y).view(-1, len(y))  # as argmax, in half of its time on a CPU
+    return torch.stack([(right[: len(nodes)].gather(1, nodes) & real).sum(1) for nodes, real in judged])
 
 
 def at(logits: Tensor, nodes: Tensor) -> Tensor:
@@ -227,10 +227,6 @@ def remember(kept: Parameters, now: Parameters, reported: Tensor) -> None:
 def _some(reported: Tensor) -> bool:
     """Whether a replica may report this epoch: in a long training few do. A GPU would have to be asked."""
     return reported.device.type != "cpu" or bool(reported.any())
-
-
-def _count(right: Tensor, nodes: Tensor, real: Tensor) -> Tensor:
-    return (right.gather(1, nodes) & real).sum(1)
 
 
 def _cross_entropy(logits: Tensor, y: Tensor, nodes: Tensor, real: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ MOST_FILLED = 2**27  # elements of B, as many as dense features may have
 # Columns with fewer non-zeros a node are gathered: on an H200 an entry costs 28 ps, an element of the product 0.87.
 SHARE = 1 / 30
 CHUNK = 8192  # nodes, at most
+# Of a small graph there are few words, and one run would leave most of the chip idle: shorter chunks, more programs.
+SMALL, SMALL_CHUNK = 4096, 512
 
 
 class Tile(NamedTuple):
@@ -108,10 +110,11 @@ def _supports_bfloat16(device: torch.device) -> bool:
 
 
 def find(
-    pattern: Pattern, values: Tensor, *, tile: Tile = TILE, share: float = SHARE, chunk: int = CHUNK
+    pattern: Pattern, values: Tensor, *, tile: Tile = TILE, share: float = SHARE, chunk: int | None = None
 ) -> FrequentColumns | None:
     """The most frequent columns, in whole tiles with ``share`` non-zeros per node on average; or None."""
     nodes = pattern.shape[0]
+    chunk = chunk or (SMALL_CHUNK if nodes <= SMALL else CHUNK)
     padded = tiles(nodes, PADDING) * PADDING
     counts = pattern.ccol.diff()
     sums = counts.sort(descending=True).values.double()[: len(counts) // tile.words * tile.words]

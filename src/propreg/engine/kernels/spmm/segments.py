@@ -20,6 +20,9 @@ from propreg.engine.kernels.triton_names import tiles
 from propreg.engine.ops.sparse import Pattern
 
 CUT = 256  # entries of a segment; the partial sums of longer rows then cost under 1 % of the traffic
+# A program gathers a segment's entries a few at a time, waiting for each few: of a small graph a row of 170 alone would
+# take as long as all others together. Below so many entries in all, segments have a few times the mean's, and at least so many.
+SMALL, TIMES_MEAN, SHORTEST_CUT = 50_000, 4, 32
 WHOLE = 2**31 - 1
 TILE = 128  # the most entries that a program reads at once
 WINDOW, WHOLE_TILES = 256, 64  # segments sorted at a time; the first window starts at a multiple of any tile's rows
@@ -73,9 +76,9 @@ _KNOWN: WeakKeyDictionary[Pattern, dict[tuple[bool, int], Segments]] = WeakKeyDi
 
 
 def segments(pattern: Pattern, transposed: bool, cut: int | None = None) -> Segments:
-    """The segments of a pattern, computed once; ``cut`` is the most entries of a segment, WHOLE to cut nothing."""
+    """The segments of a pattern, computed once; ``cut`` is the most entries of one, WHOLE to cut nothing."""
     known = _KNOWN.setdefault(pattern, {})
-    cut = cut or CUT
+    cut = cut or cut_of(pattern, transposed)
     if (transposed, cut) not in known:
         known[transposed, cut] = _make(pattern, transposed, cut)
     return known[transposed, cut]
@@ -83,7 +86,15 @@ def segments(pattern: Pattern, transposed: bool, cut: int | None = None) -> Segm
 
 def segments_without(pattern: Pattern, transposed: bool, rows: Tensor, parts: int) -> Segments:
     """The segments without some rows [K], each the sum of ``parts`` partial sums computed elsewhere, numbered last."""
-    return _make(pattern, transposed, CUT, rows, parts)
+    return _make(pattern, transposed, cut_of(pattern, transposed), rows, parts)
+
+
+def cut_of(pattern: Pattern, transposed: bool) -> int:
+    """The most entries of a segment."""
+    if pattern.nnz >= SMALL:
+        return CUT
+    few = tiles(TIMES_MEAN * pattern.nnz, max(pattern.shape[int(transposed)], 1))
+    return min(CUT, max(SHORTEST_CUT, tiles(few, BUCKET) * BUCKET))
 
 
 def _make(pattern: Pattern, transposed: bool, cut: int, left_out: Tensor | None = None, parts: int = 0) -> Segments:
