@@ -160,10 +160,6 @@ class Training:
 
     def epoch(self, number: int) -> None:
         """All mini-batches of an epoch, then the scores."""
-        with _tensor_cores():
-            self._epoch(number)
-
-    def _epoch(self, number: int) -> None:
         orders = self.steps.orders(number)
         for i, batch in enumerate(orders):
             self.train_on(batch, (number - 1) * len(orders) + i + 1)
@@ -189,11 +185,12 @@ class Training:
         self._given.copy_(molecules)
         self.keys.advance(number)
         self.adam.advance()
-        self._program(size)()
+        with _tensor_cores():
+            self._program(size)()
 
     def outputs(self, part: str) -> Tensor:
         """Outputs of all runs on a part of the split, [R, molecules, tasks]."""
-        return outputs_of(self.network, self.parameters, self.buffers, self._evaluated[part])
+        return self._outputs(self.parameters, self.buffers, part)
 
     def results(self, keep_weights: bool = False) -> Iterator[tuple[int, MoleculeResult]]:
         """The results, in the order of training; if wanted, with the weights of the reported epoch, or of the last."""
@@ -208,10 +205,13 @@ class Training:
 
     def _best_by_task(self) -> NDArray[np.float64]:
         """The test scores of each task with the weights of the reported epoch, [R, tasks]."""
-        with _tensor_cores():
-            out = outputs_of(self.network, self.best, self.best, self._evaluated["test"])
+        out = self._outputs(self.best, self.best, "test")
         found: NDArray[np.float64] = self.task.score_by_task(out, "test")[0].double().cpu().numpy()
         return found
+
+    def _outputs(self, p: Parameters, buffers: Parameters, part: str) -> Tensor:
+        with _tensor_cores():
+            return outputs_of(self.network, p, buffers, self._evaluated[part])
 
     def state(self) -> dict[str, Tensor]:
         """All that the next epoch depends on, and the scores so far."""

@@ -26,7 +26,7 @@ def count_correct(logits: Tensor, y: Tensor, *judged: tuple[Tensor, Tensor]) -> 
         → int64 [choices, R].
     """
     logits = row_major(logits if logits.dim() == 4 else logits.unsqueeze(1))
-    groups, members, nodes, classes = logits.shape
+    _, members, nodes, classes = logits.shape
     columns = power_of_two(classes, least=2)
     rows = max(1024 // columns, 1)
     out = torch.zeros(len(judged), len(judged[0][0]), dtype=torch.int64, device=logits.device)

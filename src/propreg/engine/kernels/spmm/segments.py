@@ -20,8 +20,8 @@ from propreg.engine.kernels.triton_names import tiles
 from propreg.engine.ops.sparse import Pattern
 
 CUT = 256  # entries of a segment; the partial sums of longer rows then cost under 1 % of the traffic
-# A program gathers a segment's entries a few at a time, waiting for each few: of a small graph a row of 170 alone would
-# take as long as all others together. Below so many entries in all, segments have a few times the mean's, and at least so many.
+# A program gathers a segment's entries a few at a time and waits for each few: in a small graph a row of 170 would take
+# as long as all others together. Below so many entries, segments have a few times the mean's, and at least so many.
 SMALL, TIMES_MEAN, SHORTEST_CUT = 50_000, 4, 32
 WHOLE = 2**31 - 1
 TILE = 128  # the most entries that a program reads at once
