@@ -8,13 +8,13 @@ Both do the same number of steps; per replica and epoch the ratio of their times
 import itertools
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from common import Record, parser, seconds, seconds_per_epoch, settled, show
+from common import Record, parser, seconds, seconds_per_epoch, settled, show, write
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.graph import SparseFeatures
 from propreg.data.splits import official_splits
@@ -214,7 +214,7 @@ def memory(name: str) -> list[Record]:
     return [Record(f"GCN {name}", "cuda", "peak memory per replica", each / 1e6, "MB", "estimate", each / estimate)]
 
 
-def beside_rivals(name: str, device: str, quick: bool) -> list[Record]:
+def beside_rivals(name: str, device: str, quick: bool) -> Iterator[Record]:
     """The engine in the paper form, beside programs that do the same."""
     import rivals
 
@@ -240,7 +240,11 @@ def main() -> None:
     options = settled(known)
     device = options.device
     if options.rivals:
-        show(beside_rivals("cora", device, options.quick), device, options.json, options.save)
+        records = []
+        for record in beside_rivals("cora", device, options.quick):
+            records.append(record)
+            write(records, device, options.save)
+        show(records, device, options.json)
         return
     gcn = ("cora", "photo") if options.quick else ("cora", "photo", "cs", "physics")
     gat = ("cora",) if options.quick or device == "cpu" else ("cora", "physics")

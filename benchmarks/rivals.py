@@ -9,7 +9,7 @@ epoch of torch is a CUDA graph, and JAX multiplies in TF32, its default. Run by 
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -261,8 +261,8 @@ def jax_scan(task: Task, runs: int, epochs: int, *, sparse: bool) -> Callable[[]
 
 def compare(
     case: str, task: Task, engine: Callable[[int], Callable[[], object]], device: str, quick: bool
-) -> list[Record]:
-    """Microseconds per run and epoch of each, and how many times the engine's that is.
+) -> Iterator[Record]:
+    """Microseconds per run and epoch of each, and how many times the engine's that is, as they are measured.
 
     Args:
         case: What to call it.
@@ -292,7 +292,7 @@ def compare(
     else:
         print("JAX is not installed: only torch.func.vmap is compared.", file=sys.stderr)
     mine = {runs: seconds_per_epoch(engine(runs), device, epochs) for runs in sizes}
-    records = [Record(case, device, f"engine, per run of {n}", 1e6 * took / n, "µs") for n, took in mine.items()]
+    yield from (Record(case, device, f"engine, per run of {n}", 1e6 * took / n, "µs") for n, took in mine.items())
     for name, measured in rivals.items():
         for runs in sizes:
             try:
@@ -304,7 +304,6 @@ def compare(
                 if device == "cuda":
                     torch.cuda.empty_cache()
             each = 1e6 * took / runs
-            records.append(Record(case, device, f"{name}, per run of {runs}", each, "µs", "engine", took / mine[runs]))
+            yield Record(case, device, f"{name}, per run of {runs}", each, "µs", "engine", took / mine[runs])
             if took > LONGEST:
                 break
-    return records
