@@ -169,7 +169,7 @@ def _text(
 ) -> str:  # fmt: skip
     from propreg.fitting.picking import TITLES
     from propreg.store.errors import UsageError
-    from propreg.study.tables import ablation, costs, pivot, ranking, search, text
+    from propreg.study.tables import ablation, costs, own_rule, pivot, ranking, search, text
     from propreg.study.tables.rows import engine_note, table_rows
 
     found = reading.results
@@ -182,7 +182,8 @@ def _text(
         if engines:
             typer.echo(engines, err=True)
         return text.to_csv(rows)
-    beside = costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
+    beside = [] if rule or searched or select != "accuracy" else own_rule.listings(experiment, lines, found)
+    beside += costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
     beside += [*ranking.listings(experiment, lines, found), *search.listings(searched)]
     listings = [*ablation.listings(experiment, lines, found), *beside]
     notes = search.notes(searched) if searched else ablation.notes(lines)

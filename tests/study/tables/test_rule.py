@@ -18,7 +18,8 @@ from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
 from propreg.study.execute.trainer import Trainer
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import Experiment, read_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment, read_experiment
+from propreg.study.tables import own_rule
 from propreg.study.tables.rows import table_rows
 
 TEXT = """
@@ -86,6 +87,24 @@ def test_a_row_is_the_mean_of_the_runs_listed_by_the_same_rule(
             assert int(each["epoch"]) == reports["lowest_val_loss" if rule else "latest_best"].epoch
     picked = CliRunner().invoke(app, [*named, "--picked"]).stdout
     assert picked.startswith(f'"digits/mlp" = {row.strength:g}')
+
+
+def test_both_rules_are_in_the_table(trained: tuple[Experiment, Results], tmp_path: Path) -> None:
+    experiment, results = trained
+    (listing,) = own_rule.listings(experiment, experiment.lines, results)
+    own = [row for row in table_rows(experiment, results, rule="own") if row.selection != "test"]
+    expected = tuple(f"{row.mean:.1f} ± {row.std:.1f}" for row in own)
+    assert listing.head == ("", "digits")
+    assert tuple(cell for _, cell in listing.rows) == expected
+    assert [name for name, _ in listing.rows] == ["MLP", "MLP + P-reg (paper form)"]
+    assert own_rule.listings(load_experiment("table1"), load_experiment("table1").lines, results) == []
+    (tmp_path / "mine.toml").write_text(TEXT)
+    table = ["table", str(tmp_path / "mine.toml"), "--results", str(tmp_path / "store.sqlite")]
+    both = CliRunner().invoke(app, table).stdout
+    common = [row for row in table_rows(experiment, results) if row.selection != "test"]
+    assert all(f"{row.mean:.1f} ± {row.std:.1f}" in both for row in (*own, *common))
+    assert "By each model's own rule" in both
+    assert "By each model's own rule" not in CliRunner().invoke(app, [*table, "--rule", "own"]).stdout
 
 
 @pytest.mark.usefixtures("trained")

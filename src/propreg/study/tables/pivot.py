@@ -78,7 +78,7 @@ def to_overview(
     """Datasets side by side, μ picked on validation, as many to a block as fit a terminal; the best mean is bold."""
     table = pivot([row for row in rows if row.selection != "test"])
     best = best_of(table) if bold else set()
-    cells = [("method", *table.datasets), *((_indented(row), *map(_brief, row.cells)) for row in table.rows)]
+    cells = [("method", *table.datasets), *((_indented(row), *map(brief, row.cells)) for row in table.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     out = [experiment.title, ""]
     for block in _blocks(widths, width):
@@ -141,13 +141,14 @@ def _indented(row: PivotRow) -> str:
     return f"  {method_title(row.method, row.preset)}"
 
 
-def _brief(row: Row | Gap) -> str:
+def brief(row: Row | Gap, *, signed: bool = True) -> str:
     """Mean and deviation with one digit less than a long table has, and the verdict's sign."""
     if isinstance(row, Gap):
         return "" if row is Gap.NOT_ASKED else "–"
     if row.mean is None:
         return row.verdict.partition(": ")[2] or row.verdict
-    return f"{mean_std(row.mean, row.std, row.digits - 1)} {SIGNS.get(row.verdict, '')}".rstrip()
+    sign = SIGNS.get(row.verdict, "") if signed else ""
+    return f"{mean_std(row.mean, row.std, row.digits - 1)} {sign}".rstrip()
 
 
 def to_markdown(
