@@ -8,6 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import TypeVar
 
+from propreg.data.errors import DataError
+
 T = TypeVar("T")
 SLACK = 512 << 10  # buffers, and what Python itself takes
 
@@ -45,6 +47,19 @@ def rewrite(path: Path, content: bytes) -> None:
     """Give ``path`` new content as a new file: some file systems write a truncated one to disk at once."""
     path.unlink(missing_ok=True)
     path.write_bytes(content)
+
+
+def check_damaged(path: Path, copies: Iterator[bytes], same: Callable[[], bool], refused: int) -> None:
+    """Each damaged copy at ``path`` is refused in a sentence with its name, or reads the ``same``; most are refused."""
+    said = []
+    for copy in copies:
+        rewrite(path, copy)
+        try:
+            assert same(), "damage must not change anything silently"
+        except DataError as error:
+            said.append(str(error))
+    assert len(said) > refused
+    assert all("\n" not in sentence and str(path) in sentence for sentence in said)
 
 
 def peak(call: Callable[[], T]) -> tuple[T, int]:

@@ -8,28 +8,27 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import propreg
+from data.counts import Facts, check_counts
 from propreg.data.benchmarks import am_gcn, cache, heterophilous
 from propreg.data.benchmarks.catalog import NODE_SETS, NUM_SPLITS, fetchable, find
 from propreg.data.benchmarks.load import load_node_graph, read_entry
 from propreg.data.benchmarks.locate import dataset_file
 from propreg.data.benchmarks.verify import verify_nodes
-from propreg.data.describe import homophily, isolated
 from propreg.data.errors import DataError
 from propreg.data.formats.npz import write_npz
-from propreg.data.graph import SparseFeatures, Split
+from propreg.data.graph import Split
 from propreg.data.splits import grow_train, official_splits, ranks
 from propreg.names import BEYOND, DATASETS, dataset_title
 
-# Nodes, undirected edges, features, classes, isolated nodes, stored feature values, homophily, nodes per class.
-FACTS: dict[str, tuple[int, int, int, int, int, int, float, str]] = {
-    "actor": (7600, 26659, 932, 5, 0, 40977, 0.217, "853 1337 1630 1815 1965"),
-    "chameleon-filtered": (890, 8854, 2325, 5, 0, 9903, 0.236, "242 134 209 164 141"),
-    "squirrel-filtered": (2223, 46998, 2089, 5, 0, 32481, 0.207, "756 516 397 321 233"),
-    "minesweeper": (10000, 39402, 7, 2, 0, 10000, 0.683, "8000 2000"),
-    "tolokers": (11758, 519000, 10, 2, 0, 61101, 0.595, "9192 2566"),
-    "blogcatalog": (5196, 171743, 8189, 6, 0, 369435, 0.401, "885 777 921 858 892 863"),
-    "flickr": (7575, 239738, 12047, 9, 0, 182517, 0.239, "834 799 856 801 795 888 843 876 883"),
-    "acm": (3025, 13128, 1870, 3, 561, 253300, 0.821, "1061 965 999"),
+FACTS = {
+    "actor": Facts(7600, 26659, 932, 5, 0, 40977, 0.217, "853 1337 1630 1815 1965"),
+    "chameleon-filtered": Facts(890, 8854, 2325, 5, 0, 9903, 0.236, "242 134 209 164 141"),
+    "squirrel-filtered": Facts(2223, 46998, 2089, 5, 0, 32481, 0.207, "756 516 397 321 233"),
+    "minesweeper": Facts(10000, 39402, 7, 2, 0, 10000, 0.683, "8000 2000"),
+    "tolokers": Facts(11758, 519000, 10, 2, 0, 61101, 0.595, "9192 2566"),
+    "blogcatalog": Facts(5196, 171743, 8189, 6, 0, 369435, 0.401, "885 777 921 858 892 863"),
+    "flickr": Facts(7575, 239738, 12047, 9, 0, 182517, 0.239, "834 799 856 801 795 888 843 876 883"),
+    "acm": Facts(3025, 13128, 1870, 3, 561, 253300, 0.821, "1061 965 999"),
 }
 # Training, validation and test nodes in per cent, and how far a split may be from it.
 # Without the duplicates, the shares differ between splits.
@@ -63,14 +62,7 @@ def test_they_are_a_class_of_their_own() -> None:
 @pytest.mark.parametrize("name", FACTS, indirect=True)
 def test_counts(name: str) -> None:
     graph = load_node_graph(name)
-    nodes, edges, features, classes, alone, stored, same, histogram = FACTS[name]
-    assert isinstance(graph.x, SparseFeatures)
-    assert (graph.num_nodes, graph.edge_index.shape[1], graph.num_features) == (nodes, 2 * edges, features)
-    assert (graph.num_classes, len(graph.x.indices)) == (classes, stored)
-    assert isolated(graph.edge_index, nodes) == alone
-    assert round(homophily(graph.edge_index, graph.y), 3) == same
-    assert np.bincount(graph.y).tolist() == list(map(int, histogram.split()))
-    assert (graph.x.values is None) == (name != "tolokers")
+    check_counts(graph, FACTS[name], valued=name == "tolokers")
     assert graph.split is None
 
 
@@ -89,7 +81,7 @@ def test_the_heterophilous_splits_cover_every_node_once(name: str) -> None:
 def test_the_drawn_validation_nodes_are_of_neither_published_set(name: str) -> None:
     splits, y = official_splits(name), load_node_graph(name).y
     train, test = splits[0].train, splits[0].test
-    assert np.bincount(y[train]).tolist() == [20] * FACTS[name][3]
+    assert np.bincount(y[train]).tolist() == [20] * FACTS[name].classes
     assert test.sum() == 1000
     assert len({split.val.tobytes() for split in splits}) == NUM_SPLITS
     for seed, split in enumerate(splits):

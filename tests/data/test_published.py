@@ -9,6 +9,7 @@ import torch
 from torch_geometric.io import read_npz, read_planetoid_data
 
 import propreg
+from data.counts import Facts, check_counts
 from data.raw_files import ogb_tables, write_benchmark, write_mask, write_ogb, write_planetoid
 from propreg.data.benchmarks.catalog import NODE_SETS
 from propreg.data.benchmarks.load import load_molecules, load_node_graph, read_entry
@@ -17,23 +18,21 @@ from propreg.data.benchmarks.molecules import digest_molecules
 from propreg.data.benchmarks.ogb import read_ogb
 from propreg.data.benchmarks.planetoid import read_planetoid
 from propreg.data.benchmarks.verify import verify_nodes
-from propreg.data.describe import homophily, isolated
 from propreg.data.digests import digest_splits
-from propreg.data.graph import Graph, SparseFeatures
+from propreg.data.graph import Graph
 from propreg.data.splits import grow_train, official_splits
 
 pytestmark = pytest.mark.usefixtures("benchmarks")
 
-# Nodes, undirected edges, features, classes, isolated nodes, stored feature values, homophily, nodes per class.
-PUBLISHED: dict[str, tuple[int, int, int, int, int, int, float, str]] = {
-    "cora": (2708, 5278, 1433, 7, 0, 49216, 0.810, "351 217 418 818 426 298 180"),
-    "citeseer": (3327, 4552, 3703, 6, 48, 105165, 0.736, "264 590 668 701 596 508"),
-    "pubmed": (19717, 44324, 500, 3, 0, 988031, 0.802, "4103 7739 7875"),
-    "cs": (18333, 81894, 6805, 15, 0, 1092079, 0.808,
+PUBLISHED = {
+    "cora": Facts(2708, 5278, 1433, 7, 0, 49216, 0.810, "351 217 418 818 426 298 180"),
+    "citeseer": Facts(3327, 4552, 3703, 6, 48, 105165, 0.736, "264 590 668 701 596 508"),
+    "pubmed": Facts(19717, 44324, 500, 3, 0, 988031, 0.802, "4103 7739 7875"),
+    "cs": Facts(18333, 81894, 6805, 15, 0, 1092079, 0.808,
            "708 462 2050 429 1394 2193 371 924 775 118 1444 2033 420 4136 876"),
-    "physics": (34493, 247962, 8415, 5, 0, 1137311, 0.931, "5750 5045 17426 2753 3519"),
-    "computers": (13752, 245861, 767, 10, 281, 3675081, 0.777, "436 2142 1414 542 5158 308 487 818 2156 291"),
-    "photo": (7650, 119081, 745, 8, 115, 1979909, 0.827, "369 1686 703 915 882 823 1941 331"),
+    "physics": Facts(34493, 247962, 8415, 5, 0, 1137311, 0.931, "5750 5045 17426 2753 3519"),
+    "computers": Facts(13752, 245861, 767, 10, 281, 3675081, 0.777, "436 2142 1414 542 5158 308 487 818 2156 291"),
+    "photo": Facts(7650, 119081, 745, 8, 115, 1979909, 0.827, "369 1686 703 915 882 823 1941 331"),
 }  # fmt: skip
 # Graphs, tasks, split, atoms, bonds, positives per split (or mean and deviation of the label), missing labels.
 MOLECULES = {
@@ -48,15 +47,7 @@ PLANETOID = ("cora", "citeseer", "pubmed")
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_counts(name: str) -> None:
-    graph = load_node_graph(name)
-    nodes, edges, features, classes, alone, stored, same, histogram = PUBLISHED[name]
-    assert isinstance(graph.x, SparseFeatures)
-    assert (graph.num_nodes, graph.edge_index.shape[1], graph.num_features) == (nodes, 2 * edges, features)
-    assert (graph.num_classes, len(graph.x.indices)) == (classes, stored)
-    assert isolated(graph.edge_index, nodes) == alone
-    assert round(homophily(graph.edge_index, graph.y), 3) == same
-    assert np.bincount(graph.y).tolist() == list(map(int, histogram.split()))
-    assert (graph.x.values is None) == (name != "pubmed")
+    check_counts(load_node_graph(name), PUBLISHED[name], valued=name == "pubmed")
 
 
 @pytest.mark.parametrize("name", MOLECULES)
@@ -108,7 +99,7 @@ def test_ogb_archives_give_the_same_molecules(name: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_official_splits_have_20_and_30_per_class(name: str, tmp_path: Path) -> None:
-    classes = PUBLISHED[name][3]
+    classes = PUBLISHED[name].classes
     splits = official_splits(name)
     assert len({split.train.tobytes() for split in splits}) == 10
     for i, split in enumerate(splits):
@@ -142,7 +133,7 @@ def test_citeseer_labels_of_the_fifteen() -> None:
 def test_public_splits(name: str) -> None:
     graph = load_node_graph(name)
     assert graph.split is not None
-    classes = PUBLISHED[name][3]
+    classes = PUBLISHED[name].classes
     assert np.bincount(graph.y[graph.split.train]).tolist() == [20] * classes
     assert (int(graph.split.val.sum()), int(graph.split.test.sum())) == (500, 1000)
 

@@ -13,7 +13,7 @@ import torch
 
 import propreg
 from communities import communities
-from damaged_files import damaged_npz, rewrite
+from damaged_files import check_damaged, damaged_npz
 from propreg.data.errors import DataError
 from propreg.data.formats.npz import read_npz, write_npz
 from propreg.data.own.npz import members_digest
@@ -89,17 +89,11 @@ def test_nothing_in_the_file_is_a_pickle(saved: Path) -> None:
 def test_damaged_files_are_one_sentence_or_the_same_model(saved: Path, tmp_path: Path) -> None:
     content, path, data = saved.read_bytes(), tmp_path / "model.npz", to_data(GRAPH)
     expected = propreg.load_model(saved)(data.x, data.edge_index)
-    refused = []
-    for copy in damaged_npz(content, 400, seed=5):
-        rewrite(path, copy)
-        try:
-            model = propreg.load_model(path)
-        except DataError as error:
-            refused.append(str(error))
-        else:
-            assert torch.equal(model(data.x, data.edge_index), expected), "damage must not change a model silently"
-    assert len(refused) > 300
-    assert all("\n" not in sentence and str(path) in sentence for sentence in refused)
+
+    def same() -> bool:
+        return torch.equal(propreg.load_model(path)(data.x, data.edge_index), expected)
+
+    check_damaged(path, damaged_npz(content, 400, seed=5), same, 300)
 
 
 def changed(saved: Path, path: Path, **members: Any) -> Path:
