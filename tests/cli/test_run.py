@@ -336,6 +336,19 @@ def test_another_metric_is_named_everywhere(graph: str) -> None:
     assert run("--graph", graph, *QUICK, "--metric", "f1").exit_code == 2
 
 
+def test_what_the_strength_is_picked_by_is_in_the_record_and_the_page(graph: str) -> None:
+    done = run("--graph", graph, *QUICK, "--select", "reweighted")
+    assert done.exit_code == 0, done.output
+    assert "picked by accuracy reweighted by estimated class frequencies" in " ".join(done.stdout.split())
+    record = json.loads(Path("propreg-run/run.json").read_text())
+    assert record["settings"]["select"] == "reweighted"
+    assert {"accuracy", "balanced_accuracy", "macro_f1", "nll", "brier", "ece"} == record["metrics"].keys()
+    page = Path("propreg-run/index.html").read_text()
+    assert "Other metrics" in page
+    assert "--select reweighted" in page
+    assert run("--graph", graph, *QUICK, "--select", "rare").exit_code == 2
+
+
 def test_several_models_are_one_leaderboard_and_the_folder_is_of_the_best(graph: str) -> None:
     done = run("--graph", graph, *QUICK, "--model", "mlp, gcn,gat", "--hidden", "8", "--lr", "0.02")
     assert done.exit_code == 0, done.output

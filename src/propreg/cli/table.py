@@ -71,6 +71,12 @@ def table(
             "reweighted or loss, as for propreg run; all compares what each of them gains on test."
         ),
     ] = "accuracy",
+    metrics: Annotated[
+        bool,
+        typer.Option(
+            "--metrics", help="Of runs recorded with --measures, every metric: accuracy, macro-F1, NLL, ECE and others."
+        ),
+    ] = False,
     results: ResultsPath = None,
 ) -> None:
     """Print a table of the paper from recorded runs, with the paper's numbers beside ours."""
@@ -84,7 +90,7 @@ def table(
             _list(results)
             return
         _check_rule(rule)
-        by = _checked_select(select, listed=picked or runs is not None or format is not None)
+        by = _checked_select(select, metrics, listed=picked or runs is not None or format is not None)
         if format is not None and (picked or runs is not None):
             raise UsageError("--format is for the table: leave it out with --runs or --picked.")
         experiment = load_experiment(name)
@@ -102,8 +108,8 @@ def table(
             _print_runs(at_picked(lines, found, rule, by or "accuracy") if picked else lines, found, rule)
         elif picked:
             typer.echo(picked_text(lines, found, rule, by or "accuracy"), nl=False)
-        elif by is None:
-            typer.echo(_selections(experiment, lines, found, rule), nl=False)
+        elif by is None or metrics:
+            typer.echo(_measured(experiment, lines, found, rule, by), nl=False)
         else:
             typer.echo(_text(experiment, lines, reading, format or Format.text, rule, by, long=long), nl=False)
 
@@ -134,33 +140,40 @@ def _check_rule(rule: str) -> None:
         raise UsageError(str(unknown("rule", rule, known)))
 
 
-def _checked_select(select: str, *, listed: bool) -> "Select | None":
+def _checked_select(select: str, metrics: bool, *, listed: bool) -> "Select | None":
     """What strengths are picked by; None for all ways beside each other, which is a table of its own."""
     from propreg.fitting.picking import SELECTIONS
     from propreg.store.errors import UsageError, unknown
 
+    for option in ["--select all"] * (select == "all") + ["--metrics"] * metrics:
+        if listed or (metrics and select == "all"):
+            raise UsageError(f"{option} is a table of its own: leave out --format, --runs, --picked and the other one.")
     if select == "all":
-        if listed:
-            raise UsageError("--select all is a table of its own: leave out --format, --runs and --picked.")
         return None
     if select not in SELECTIONS:
         raise UsageError(str(unknown("select", select, (*SELECTIONS, "all"))))
     return select
 
 
-def _selections(experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", rule: str) -> str:
+def _measured(
+    experiment: "Experiment", lines: "tuple[Line, ...]", found: "Results", rule: str, select: "Select | None"
+) -> str:
+    """Every metric at the strengths that are picked; without a selection, what each of them gains."""
     from propreg.store.errors import StudyError
-    from propreg.study.tables.selections import NOTES, selections
+    from propreg.study.tables import metrics, selections
     from propreg.study.tables.text import listing_text
 
-    listing = selections(lines, found, rule)
+    if select is None:
+        listing, notes = selections.selections(lines, found, rule), selections.NOTES
+    else:
+        listing, notes = metrics.metrics(lines, found, rule, select), metrics.NOTES
     if not listing.rows:
         raise StudyError(
-            "No line with several strengths has all its runs, plain ones too, with measures: "
+            "No line with a strength has all its runs, plain ones too, with measures: "
             f"propreg reproduce {experiment.name} --measures records them."
         )
     shown = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    return "\n".join([*listing_text(listing, shown), *NOTES]) + "\n"
+    return "\n".join([*listing_text(listing, shown), *notes]) + "\n"
 
 
 def _text(

@@ -23,16 +23,17 @@ VAL = {0.0: ((8, 8), 9.0), 0.1: ((6, 10), 8.0), 0.5: ((9, 6), 10.0)}
 TEST = {0.0: (72, 8), 0.1: (54, 10), 0.5: (81, 6)}
 
 
-def part(count: tuple[int, int], right: tuple[int, int], nll: float) -> PartMeasures:
+def part(count: tuple[int, int], right: tuple[int, int], nll: float, area: float) -> PartMeasures:
     wrong = count[0] - right[0], count[1] - right[1]
     predicted = right[0] + wrong[1], right[1] + wrong[0]
     bins = ((0, 0, 0.0),) * 14 + ((sum(count), sum(right), float(sum(count))),)
-    return PartMeasures(count, right, predicted, nll, 1.0, bins)
+    return PartMeasures(count, right, predicted, nll, 1.0, bins, area)
 
 
 def outcome(run: Run, measured: bool = True) -> Outcome:
     right, nll = VAL[run.cell.strength]
-    val, test = part((10, 10), right, nll), part((90, 10), TEST[run.cell.strength], 1.0)
+    area = 0.8 if run.cell.strength else 0.7
+    val, test = part((10, 10), right, nll, area), part((90, 10), TEST[run.cell.strength], 1.0, area)
     scores = sum(right) / 20, sum(TEST[run.cell.strength]) / 100
     reports = (Report("official", 1, *scores, Measures(val, test) if measured else None),)
     return Outcome.of(Result(Replica(), *scores, 1, 2, reports=reports), 20, 100)

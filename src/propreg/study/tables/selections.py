@@ -15,7 +15,7 @@ TITLE = (
     "Gain on test over the plain model, in points, by what the strength is picked by on validation; in brackets the "
     "strength. The best on test is optimistic: no selection can be expected to reach it"
 )
-NOTES = (
+NOTES: tuple[str, ...] = (
     f"reweighted: {TITLES['reweighted']}, by adjusted counts of the plain model's predictions on the test nodes, whose "
     "labels are not used. loss: cross-entropy. Only lines whose runs were recorded with --measures are shown.",
     "Share: the mean gain in percent of the mean gain of the best on test.",
@@ -35,7 +35,7 @@ def selections(lines: Iterable[Line], results: Results, rule: str = "") -> Listi
         found = [row.difference for row in picked if row.difference is not None]
         if len(found) == len(picked):
             gains.append(found)
-            names.append((_place(line), *map(_cell, picked)))
+            names.append((place_of(line), *map(_cell, picked)))
     if gains:
         mean = np.mean(gains, axis=0)
         names.append(("mean", *(signed(each, 2) for each in mean)))
@@ -47,6 +47,7 @@ def _cell(row: Row) -> str:
     return f"{signed(row.difference, 2)} ({row.strength:g})"
 
 
-def _place(line: Line) -> str:
+def place_of(line: Line) -> str:
+    """The name of a line's row."""
     form = f", {line.preset}" if line.preset else ""
     return f"{dataset_title(line.dataset)}: {model_title(line.model)} + {method_title(line.method.method)}{form}"
