@@ -3,15 +3,20 @@
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.loader import ClusterData, ClusterLoader, NodeLoader, RandomNodeLoader
 from torch_geometric.nn import SAGEConv
+from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from propreg import PReg, Propagation, preg
 from propreg._phi import PHIS
+from propreg.data.csr import InEdges
 from propreg.scale import Loader
+from propreg.scale.numpy_sampler import NumpySampler
 from reference import adjacency, normalized
 
 NODES = 40
@@ -156,3 +161,53 @@ def test_saint_needs_the_mean() -> None:
     data = graph()
     with pytest.raises(ValueError, match="use reduction='mean'"):
         PReg(reduction="sum").on_batch(data.x, saint(data, torch.arange(NODES), 1.0))
+
+
+class ExactSampler(BaseSampler):  # type: ignore[misc]
+    """What PyG asks of pyg-lib: the neighborhoods of seeds, all neighbors in each hop."""
+
+    def __init__(self, data: Data, hops: int, *, counted: bool) -> None:
+        self.edges, self.hops, self.counted = InEdges.of(data.edge_index.numpy(), NODES), hops, counted
+        self.places = data.edge_index[1].argsort(stable=True)  # of the edges as listed
+
+    def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> SamplerOutput:
+        sample = NumpySampler(self.edges, [-1] * self.hops)(index.node, np.random.default_rng(0))
+        counts = (sample.num_nodes, sample.num_edges) if self.counted else (None, None)
+        return SamplerOutput(
+            sample.nodes, *sample.edge_index, self.places[sample.edge], None, *counts, metadata=(index.input_id, None)
+        )
+
+    def sample_from_edges(self, index: Any, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("norm", ["rw", "sym"])
+@pytest.mark.parametrize("loops", [False, True])
+@pytest.mark.parametrize("counted", [False, True])  # older compiled extensions do not count by hop
+def test_batches_that_pygs_own_loader_makes(norm: Any, loops: bool, counted: bool) -> None:
+    """``NeighborLoader`` is a ``NodeLoader`` with a compiled sampler: all else is PyG's code here."""
+    data = graph(weighted=True, loops=loops)
+    seeds = torch.randperm(NODES, generator=torch.Generator().manual_seed(1))
+    sampler = ExactSampler(data, 2, counted=counted)
+    regularizer, total = PReg(norm=norm, add_self_loops=loops), torch.zeros((), dtype=torch.float64)
+    for batch in NodeLoader(data, sampler, input_nodes=seeds, batch_size=7):
+        assert batch.n_id[: batch.batch_size].tolist() == seeds[batch.input_id].tolist()
+        assert batch.n_id[batch.edge_index].tolist() == data.edge_index[:, batch.e_id].tolist()
+        assert batch.edge_weight.tolist() == data.edge_weight[batch.e_id].tolist()
+        assert ("num_sampled_nodes" in batch) == counted
+        total += batch.batch_size / NODES * regularizer.on_batch(batch.x, batch, layers=1)
+    torch.testing.assert_close(total, regularizer(data.x, data.edge_index, data.edge_weight))
+    shallow = next(iter(NodeLoader(data, ExactSampler(data, 1, counted=True), input_nodes=seeds, batch_size=7)))
+    with pytest.raises(ValueError, match=r"batch holds 1 hops.*num_neighbors=\[-1, 10\]"):
+        regularizer.on_batch(shallow.x, shallow, layers=1)
+
+
+def test_induced_subgraphs_without_weights_of_nodes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``ClusterLoader`` and ``RandomNodeLoader``: nodes at the border lack neighbors, and nothing says how many."""
+    data = graph()
+    monkeypatch.setattr(ClusterData, "_metis", lambda *_: torch.arange(NODES) % 4)  # the partition is compiled code
+    clusters = ClusterLoader(ClusterData(data, 4, log=False), batch_size=2)
+    for batch in (next(iter(clusters)), next(iter(RandomNodeLoader(data, 4)))):
+        assert 0 < batch.num_nodes < NODES
+        with pytest.raises(ValueError, match="has neither batch_size nor node_norm: pass a batch of a neighbor loader"):
+            PReg().on_batch(batch.x, batch)
