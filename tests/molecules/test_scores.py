@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from propreg.molecules.scores import accuracy, rmse, rmse_by_task, roc_auc, roc_auc_by_task
+from propreg.molecules.scores import accuracy, mean_over_tasks, rmse_by_task, roc_auc_by_task
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -22,28 +22,28 @@ def awkward() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def test_roc_auc_is_scikit_learns_averaged_over_tasks_with_both_classes() -> None:
     scores, y, labeled = awkward()
-    for replica, found in zip(scores, roc_auc(scores, y, labeled), strict=True):
+    for replica, found in zip(scores, mean_over_tasks(*roc_auc_by_task(scores, y, labeled)), strict=True):
         each = [metrics.roc_auc_score(y[known, t], replica[known, t]) for t in (0, 1) for known in [labeled[:, t]]]
         assert found.item() == pytest.approx(np.mean(each), abs=1e-12)
 
 
 def test_without_a_task_of_two_classes_there_is_no_score() -> None:
     scores, y, labeled = awkward()
-    assert roc_auc(scores[..., 2:], y[:, 2:], labeled[:, 2:]).isnan().all()
+    assert mean_over_tasks(*roc_auc_by_task(scores[..., 2:], y[:, 2:], labeled[:, 2:])).isnan().all()
 
 
 def test_outputs_that_are_nan_have_no_score() -> None:
     scores, y, labeled = awkward()
     scores[1, 3, 0] = torch.nan
     labeled[3, 0] = True
-    assert roc_auc(scores, y, labeled).isnan().tolist() == [False, True, False]
+    assert mean_over_tasks(*roc_auc_by_task(scores, y, labeled)).isnan().tolist() == [False, True, False]
 
 
 def test_rmse_is_scikit_learns() -> None:
     scores, _, labeled = awkward()
     y = torch.linspace(-2, 3, 240).view(60, 4)
     labeled[:, 3] = True
-    for replica, found in zip(scores, rmse(scores, y, labeled), strict=True):
+    for replica, found in zip(scores, mean_over_tasks(*rmse_by_task(scores, y, labeled)), strict=True):
         each = [
             metrics.mean_squared_error(y[known, t], replica[known, t]) ** 0.5
             for t in range(4)
@@ -58,8 +58,9 @@ def test_a_task_without_labels_has_no_part_in_the_mean() -> None:
     by_task, counted = rmse_by_task(scores, y, labeled)
     assert counted.tolist() == [True, True, True, False]
     assert by_task.isnan().tolist() == [[False, False, False, True]] * 3
-    torch.testing.assert_close(rmse(scores, y, labeled), rmse(scores[..., :3], y[:, :3], labeled[:, :3]))
-    assert rmse(scores, y, labeled & False).isnan().all()
+    first = rmse_by_task(scores[..., :3], y[:, :3], labeled[:, :3])
+    torch.testing.assert_close(mean_over_tasks(by_task, counted), mean_over_tasks(*first))
+    assert mean_over_tasks(*rmse_by_task(scores, y, labeled & False)).isnan().all()
 
 
 def test_each_task_has_its_own_score() -> None:

@@ -43,21 +43,11 @@ def roc_auc_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor,
     return found, counted
 
 
-def roc_auc(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
-    """The mean over tasks of the area under the ROC curve, see :func:`roc_auc_by_task`. [R]."""
-    return mean_over_tasks(*roc_auc_by_task(scores, y, labeled))
-
-
 def rmse_by_task(scores: Tensor, y: Tensor, labeled: Tensor) -> tuple[Tensor, Tensor]:
     """The root mean squared error of each task [R, tasks], NaN without a label, and which tasks count, [tasks]."""
     count = labeled.sum(0)
     squared = ((scores.double() - y.double()).square() * labeled).sum(1) / count
     return squared.sqrt(), count > 0
-
-
-def rmse(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:
-    """The mean over tasks with a label of the root mean squared error. [R]."""
-    return mean_over_tasks(*rmse_by_task(scores, y, labeled))
 
 
 def accuracy(scores: Tensor, y: Tensor, labeled: Tensor) -> Tensor:

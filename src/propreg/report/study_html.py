@@ -103,7 +103,7 @@ def pictures(names: Iterable[str], results: Results, tsne: TsneRecord | None = N
         if name not in figure_names():
             continue
         if name == "fig-depth":
-            datasets = dict.fromkeys(line.dataset for line in load_experiment(name).lines)
+            datasets = load_experiment(name).datasets
             made = [(dataset_title(each), figure_data(name, results, dataset=each)) for each in datasets]
         else:
             made = [("", figure_data(name, results, tsne=tsne) if name == "fig-tsne" else figure_data(name, results))]

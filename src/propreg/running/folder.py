@@ -23,7 +23,6 @@ from propreg.data.errors import DataError
 from propreg.jsonio import atomic_write
 from propreg.running.record import read_record
 
-DEFAULT = Path("propreg-run")
 MODEL = "model.safetensors"
 RECORD, PAGE = "run.json", "index.html"
 PREDICTIONS = "predictions.csv"

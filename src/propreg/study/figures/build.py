@@ -56,4 +56,5 @@ def figure_data(name: str, results: Results, *, dataset: str | None = None, tsne
     else:
         made = _FROM_RUNS[name](results)
     # A finding is about the complete record, not about a part of it.
-    return replace(made, finding="") if made.missing else made
+    finding, filled = "" if made.missing else made.finding, tuple(each for each in made.listings if each.rows)
+    return replace(made, finding=finding, listings=filled)

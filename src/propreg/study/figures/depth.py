@@ -63,7 +63,7 @@ class Curves:
 def depth(results: Results, dataset: str | None = None) -> Figure:
     """The figure of one dataset (Cora by default), or ``"all"`` as small multiples."""
     experiment = load_experiment("fig-depth")
-    known = list(dict.fromkeys(line.dataset for line in experiment.lines))
+    known = experiment.datasets
     wanted = (dataset or "cora").lower()
     if wanted not in (*known, "all"):
         raise unknown("dataset of fig-depth", wanted, (*known, "all"))
@@ -240,7 +240,7 @@ def _listings(curves: Sequence[Curves]) -> tuple[Listing, ...]:
     ]
     accuracy = [row for each in curves for method in METHODS if (row := _accuracy_row(each, method))]
     steps = ("significant falls", "rises", "of")
-    found = (
+    return (
         Listing("With more layers", ("", *(f"{layers} layers" for layers in DEPTHS), *steps), tuple(by_depth)),
         Listing("With larger μ", ("", "smallest μ", "largest μ", *steps, "from end to end"), tuple(by_strength)),
         Listing(
@@ -249,7 +249,6 @@ def _listings(curves: Sequence[Curves]) -> tuple[Listing, ...]:
             tuple(accuracy),
         ),
     )
-    return tuple(each for each in found if each.rows)
 
 
 def _steps(runs: Sequence[Runs]) -> tuple[str, str, str]:

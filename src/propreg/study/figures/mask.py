@@ -33,8 +33,8 @@ Curves = dict[tuple[str, str], list[Point]]
 def mask(results: Results) -> Figure:
     """The figure, from recorded runs."""
     experiment = load_experiment("fig-mask")
-    datasets = list(dict.fromkeys(line.dataset for line in experiment.lines))
-    models = list(dict.fromkeys(line.model for line in experiment.lines))
+    datasets = experiment.datasets
+    models = experiment.models
     curves = {(d, m): _curve(experiment, results, d, m) for d in datasets for m in models}
     by_dataset = {m: {dataset_title(d): lines_of(experiment, dataset=d, model=m) for d in datasets} for m in models}
     return Figure(
@@ -107,7 +107,7 @@ def _listings(models: list[str], datasets: list[str], curves: Curves) -> tuple[L
         rows.append((name, difference_phrase(gain), gain.verdict, share))
     smallest = curves[datasets[0], models[0]][1].x
     head = ("", "points (95 % interval)", "verdict", f"of it with α = {smallest:g}")
-    return (Listing("All nodes (α = 1) minus none (α = 0)", head, tuple(rows)),) if rows else ()
+    return (Listing("All nodes (α = 1) minus none (α = 0)", head, tuple(rows)),)
 
 
 def _share_of_gain(points: list[Point]) -> float:

@@ -44,7 +44,7 @@ FINDING = (
 def strength(results: Results) -> Figure:
     """The figure, from recorded runs."""
     experiment = load_experiment("fig-strength")
-    models = list(dict.fromkeys(line.model for line in experiment.lines))
+    models = experiment.models
     methods = ("plain", *PREG, *LAPLACIAN)
     shown = {m: {method_label(name): lines_of(experiment, model=m, method=name) for name in methods} for m in models}
     rows = [row for model in models for row in _rows(experiment, results, model)]
@@ -70,7 +70,7 @@ def strength(results: Results) -> Figure:
         missing_phrases(results, {model_title(m): lines for m, lines in shown.items()}),
         tuple(panel for model in models for panel in _panels(experiment, results, model)),
         columns=2,
-        listings=(Listing(title, head, tuple(rows)),) if rows else (),
+        listings=(Listing(title, head, tuple(rows)),),
     )
 
 

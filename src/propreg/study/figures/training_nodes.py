@@ -42,7 +42,7 @@ Curves = dict[tuple[str, str], list[Point]]
 def training_nodes(results: Results) -> Figure:
     """The figure, from recorded runs."""
     experiment = load_experiment("fig-training-nodes")
-    models = list(dict.fromkeys(line.model for line in experiment.lines))
+    models = experiment.models
     curves = {(model, method): _curve(experiment, results, model, method) for model in models for method in METHODS}
     panels = (
         *(_panel(experiment, results, model, curves) for model in models),
@@ -155,7 +155,7 @@ def _listings(models: list[str], curves: Curves) -> tuple[Listing, ...]:
         ends = [f"{percent(means[i])} ({plain[i].x:,.0f} nodes)" for i in (0, -1)]
         plain_rows.append((f"plain {model_title(model)}", *ends, f"{rises} of {len(means) - 1}"))
         rows += [row for method in METHODS[1:] if (row := _gains(model, method, plain, curves)) is not None]
-    found = (
+    return (
         Listing("Plain test accuracy", ("", "fewest", "most", "rising steps"), tuple(plain_rows)),
         Listing(
             "What P-reg adds, in points (95 % interval)",
@@ -163,7 +163,6 @@ def _listings(models: list[str], curves: Curves) -> tuple[Listing, ...]:
             tuple(rows),
         ),
     )
-    return tuple(each for each in found if each.rows)
 
 
 def _gains(model: str, method: str, plain: list[Point], curves: Curves) -> tuple[str, ...] | None:

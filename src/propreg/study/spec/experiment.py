@@ -97,6 +97,16 @@ class Experiment:
     paper: str
     lines: tuple[Line, ...]
 
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets of its lines, in their order."""
+        return list(dict.fromkeys(line.dataset for line in self.lines))
+
+    @property
+    def models(self) -> list[str]:
+        """The models of its lines, in their order."""
+        return list(dict.fromkeys(line.model for line in self.lines))
+
     def runs(self) -> Iterator[Run]:
         """All runs, each once: lines may share some, as the plain model is the start of several."""
         seen = set()
