@@ -104,6 +104,13 @@ def run(
     max_epochs: Annotated[
         int | None, typer.Option(min=1, help="Maximum epochs per training; default 100 for digits, else 1000.")
     ] = None,
+    batch: Annotated[
+        str,
+        typer.Option(
+            help="full: the whole graph in each step; a number: mini-batches of so many training nodes; auto: "
+            "mini-batches only if the whole graph does not fit in memory."
+        ),
+    ] = "auto",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder to write; if it exists, a number is added to the name.")
@@ -235,6 +242,7 @@ def run(
                 dropout=dropout,
                 training={"lr": lr, "weight_decay": weight_decay, "patience": patience},
                 architecture={"hidden": hidden, "layers": layers},
+                batch=int(batch) if batch.isdecimal() else batch,  # type: ignore[arg-type]  # checked by the plan
             )
             for name in names
         ]

@@ -26,6 +26,7 @@ from propreg.engine.regularizers.regularizer import Preset
 from propreg.engine.torch_modes import ordinary_modes, random_state_kept
 from propreg.engine.training.batches import replicas_that_fit
 from propreg.engine.training.optimizers import MakeTorch
+from propreg.fitting.batching import BatchSize, batching, prepared
 from propreg.fitting.inputs import (
     architecture,
     check_progress,
@@ -53,7 +54,6 @@ from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Compute, Direction, check_score, score_of
 from propreg.fitting.splits import Splits, judgeable, named_splits, splits_of_masks, without_masks
 from propreg.fitting.targets import check_task, method_of_task, split_targets
-from propreg.fitting.together import replicas_together
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -86,6 +86,7 @@ def fit(
     dropout: float | None = None,
     patience: int | None = None,
     max_epochs: int | None = None,
+    batch: BatchSize = "auto",
     optimizer: 'Literal["adam", "adamw", "sgd"] | MakeTorch' = "adam",
     device: str | torch.device = "auto",
     progress: Literal["lines"] | bool | None = None,
@@ -154,6 +155,11 @@ def fit(
         train_per_class, val_per_class: Nodes of random splits; by default 20 and 30.
         lr, weight_decay, dropout, patience, max_epochs: Training settings; by default the model's own, and where it has
             none (``"gcn"``, ``"gat"``, ``"mlp"``) 0.01, 5e-4, the dropout of the model, 100 and 1000.
+        batch: ``"full"`` trains on the whole graph in each step; a number trains in mini-batches of so many training
+            nodes, whose neighbors are sampled; ``"auto"`` does so where the whole graph does not fit in memory, and
+            then says it. All strengths of a seed train on the same mini-batches, an epoch takes each training node
+            once, and validation and test nodes are evaluated without sampling. For ``"gcn"``, ``"gat"``, ``"mlp"`` and
+            modules of your own that look at most four hops far.
         optimizer: ``"adam"``, ``"adamw"`` or ``"sgd"`` (without momentum); or, for a module of your own, a function of
             its parameters that makes any optimizer of torch, whose learning rate and weight decay then count. It cannot
             be combined with a training method that has its own phases, and a function cannot be combined with
@@ -194,7 +200,7 @@ def fit(
     method = _method(method, regularizer, resume)
     _check_choices(preset, on_error, class_weight, refit, progress, select, task)
     graph, masks = _read(data, task)
-    own, spec, rate = _what_is_trained(model, dropout, graph, method, watch)
+    own, spec, rate = _what_is_trained(model, dropout, graph, method, watch, inputs)
     check_task(graph, method, spec, class_weight)
     mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric, task)
     parts = named_splits(graph, splits, train_per_class, val_per_class, masks=masks, test=test)
@@ -208,34 +214,37 @@ def fit(
         protocol = replace(protocol, rule="val_loss")
     order, replicas = _in_order(like, list(parts), mus, shape[2])
     on, scaling = find_device(device), scaling_of(graph.x, scale)
-    scaled = replace(without_splits(graph), x=scaling(graph.x))
+    term = method_of_task(REGULARIZERS[method].preset(preset), task)
+    size, batches = batching(batch, graph, scaling, spec, term, on, own=own is not None)
+    # Mini-batches scale the rows that they take.
+    scaled = replace(without_splits(graph), x=scaling(graph.x) if size is None else graph.x)
     if scaling.kind == "none" and not own:
         warn_of_unscaled(graph)
-    term = method_of_task(REGULARIZERS[method].preset(preset), task)
     options = Options(keep_history=True, keep_weights=True)
     limit = None if time_limit is None else monotonic() + number("time_limit", time_limit)
     with ordinary_modes(on), random_state_kept(on):
         judged = {name: judgeable(split) for name, split in parts.items()}
         problem = Problem(scaled, judged, on, balanced=class_weight is not None)
-        network = _network(own, spec, problem, inputs, method, maker)
-        if network is not None:
-            batch = replicas_together(network, problem, term, len(replicas))
-            options = replace(options, network=network, workers=1, batch=batch)
+        network, trainer, options = prepared(
+            problem, spec, term, protocol, scaling, size, options, own, inputs, maker, (len(mus), len(replicas))
+        )
+        if network is not None and network.inputs is not None and not network.inputs.takes("edge_weight"):
+            warn_of_unused_weights(graph, method, stacklevel=4)
         bar = Progress(len(replicas), progress, scores=graph.targets is None)
-        quicker = quicker_command(shape[1], shape[2], shape[0]) if progress == "lines" else ""
+        said = batches, quicker_command(shape[1], shape[2], shape[0]) if progress == "lines" else ""
         kept = None
         if resume is not None:
-            kept = KeptRuns(resume, settings_of(problem, spec, network, term, protocol), problem.splits)
+            kept = KeptRuns(resume, settings_of(problem, spec, network, term, protocol, trainer), problem.splits)
         nested = test == "cv"
         job = Job(
             graph, scaling, problem, spec, network, method, preset, mus, parts, order, rate, kept, score, nested,
-            _settings(spec, like, protocol, arguments, score.name), select,
+            _settings(spec, like, protocol, arguments, score.name, size), select, trainer, batches,
         )  # fmt: skip
         errors: list[Exception] = []
         if on_error == "record":
             options = replace(options, caught=lambda error: _keep_first(errors, error))
         called = (*([] if kept is None else [kept.keep]), *callbacks), _seen(job, watch)
-        train = partial(_train, problem, spec, term, replicas, protocol, options, bar, quicker, kept, *called, limit)
+        train = partial(_train, problem, spec, term, replicas, protocol, options, bar, said, kept, *called, limit)
         result = job.trained(train, errors)
         if refit is not None and result.finished:
             result = _refitted(job, result, term, protocol, options, own)
@@ -269,13 +278,20 @@ def _check_choices(
 
 
 def _what_is_trained(
-    model: str | Model | Factory, dropout: float | None, graph: Graph, method: str, watch: Watch | None
+    model: str | Model | Factory,
+    dropout: float | None,
+    graph: Graph,
+    method: str,
+    watch: Watch | None,
+    inputs: Sequence[str] | None,
 ) -> tuple[Factory | None, Model, float]:
     """A factory of the user's own or None, the settings of a model, and the dropout rate."""
     own = None if isinstance(model, str | Model | nn.Module) or not callable(model) else model
     spec = Model() if own else architecture(model)
     if not own:
         need_pyg()
+        if inputs is not None:
+            raise ValueError("inputs is for a model of your own: leave it out.")
     elif dropout is not None:
         raise ValueError("dropout is for the built-in models: set it inside your own module.")
     elif watch is not None:  # making a result seeds torch, whose random state the training draws from
@@ -286,7 +302,7 @@ def _what_is_trained(
 
 
 def _settings(
-    spec: Model, like: Replica, protocol: Protocol, arguments: Mapping[str, Any], metric: str
+    spec: Model, like: Replica, protocol: Protocol, arguments: Mapping[str, Any], metric: str, size: int | None
 ) -> dict[str, Any]:
     """What a training depends on beside graph, model and regularizer, by the names of options."""
     found = {name: getattr(like, name) for name in ("lr", "weight_decay", "patience")}
@@ -295,6 +311,7 @@ def _settings(
     found |= {"scale": arguments["scale"] if isinstance(arguments["scale"], str) else "auto", "metric": metric}
     named = {name: arguments[name] for name in ("select", "test", "class_weight") if arguments[name] is not None}
     named |= {"task": arguments["task"]} if arguments["task"] != "classes" else {}
+    named |= {} if size is None else {"batch": size}
     if (optimizer := arguments["optimizer"]) != "adam":
         named["optimizer"] = optimizer if isinstance(optimizer, str) else "its own"
     other = {name: getattr(spec, name) for name in ("hidden", "layers")}
@@ -317,28 +334,6 @@ def _read(data: Any, task: Task) -> tuple[Graph, dict[str, Split] | None]:
         copied, targets = split_targets(bare, task)
         graph = replace(graph_of(copied, stacklevel=5), targets=targets, task=task)
     return replace(graph, extra=graph.extra or extra_of(data)), masks
-
-
-def _network(
-    own: Factory | None,
-    spec: Model,
-    problem: Problem,
-    inputs: Sequence[str] | None,
-    method: str,
-    optimizer: MakeTorch | None,
-) -> OwnNetwork | None:
-    if own is None:
-        if inputs is not None:
-            raise ValueError("inputs is for a model of your own: leave it out.")
-        if problem.values is not None and "labels" in problem.network(spec).weights():
-            raise ValueError(
-                f"model={spec.name!r} is for classes, but the task is {problem.graph.task}: choose another."
-            )
-        return None
-    network = OwnNetwork(own, problem, inputs=inputs, optimizer=optimizer)
-    if network.inputs is not None and not network.inputs.takes("edge_weight"):
-        warn_of_unused_weights(problem.graph, method, stacklevel=5)
-    return network
 
 
 def _method(method: Any, regularizer: Any, resume: object) -> str:
@@ -364,13 +359,15 @@ def _refitted(
     split, chosen = job.problem.splits[best.replica.split], [r for r in result.runs if r.replica.strength == result.mu]
     more = replace(split, train=split.train | split.val)
     problem = Problem(job.problem.graph, {best.replica.split: more}, job.problem.device, balanced=job.problem.balanced)
-    network = None
-    if own and job.network is not None:
-        network = OwnNetwork(own, problem, inputs=job.network.asked)
-        network.optimizer = job.network.optimizer
     epochs = round(float(np.mean([run.epoch - run.before for run in chosen if not run.failed])))
     last = replace(protocol, rule="last", max_epochs=max(1, epochs))
-    options = replace(options, network=network, caught=None)
+    trainer = None if job.trainer is None else replace(job.trainer, protocol=last)
+    network = job.network
+    if own and network is not None and trainer is None:
+        optimizer = network.optimizer
+        network = OwnNetwork(own, problem, inputs=network.asked)
+        network.optimizer = optimizer
+    options = replace(options, network=network, trainer=trainer, caught=None)
     ((_, run),) = train_all(problem, job.spec, term, [best.replica], last, options)
     again = replace(job, problem=problem, network=network)
     return replace(
@@ -403,7 +400,7 @@ def _train(
     protocol: Protocol,
     options: Options,
     bar: Progress,
-    quicker: str,
+    said: tuple[str, str],
     kept: KeptRuns | None,
     done: Sequence[Callable[[Result], object]],
     seen: Callable[[Mapping[int, Result]], object],
@@ -417,7 +414,10 @@ def _train(
     on_cpu = problem.device.type == "cpu"  # there a group keeps its members, so that its bits stay the same
     todo = missing_groups([i in found for i in range(len(replicas))], size if on_cpu else 1)
     options = replace(options, batch=size if on_cpu else options.batch)
+    note, quicker = said
     with bar:
+        if note:
+            bar.say(note)
         epochs = (min(replicas[0].patience, protocol.max_epochs), protocol.max_epochs)
         estimate = Estimate(math.ceil(len(todo) / size), epochs, bar.say, quicker)
         if found:

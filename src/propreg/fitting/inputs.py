@@ -34,6 +34,7 @@ UNDIRECTED = "pass torch_geometric.transforms.ToUndirected()(data)"
 
 MOST = 2**31 - 1
 """Epochs, seeds and nodes: what every counter on every device holds."""
+_ROWS = 1 << 16  # that are checked at a time: features may be on disk
 LARGEST_FEATURE = 20.0
 """Features beyond it make training with the usual learning rates slow or unstable."""
 
@@ -100,7 +101,7 @@ def _check_features(x: object, nodes: int, where: str) -> None:
             raise DataError(f"{where}: x must be numbers [nodes, features], got {_kind(values)}.")
     if shape[0] != nodes:
         raise DataError(f"{where}: x has {shape[0]} rows but y has {nodes}: both need one per node.")
-    if not np.isfinite(values).all():
+    if not all(np.isfinite(values[i : i + _ROWS]).all() for i in range(0, len(values), _ROWS)):
         raise DataError(f"{where}: its features hold a NaN or infinite number: every feature must be finite.")
 
 

@@ -30,6 +30,7 @@ from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Score, truth_of
 from propreg.fitting.selection import NothingToChooseError, Scores, choose
 from propreg.fitting.verdict import Judging
+from propreg.scale.trainer import MiniBatches
 
 Logits = Callable[[Result], Tensor]
 
@@ -54,6 +55,8 @@ class Job:
     nested: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
     select: Select | None = None
+    trainer: MiniBatches | None = None
+    batches: str = ""
     begun: float = field(default_factory=monotonic)
     known: dict[Replica, Measured] = field(default_factory=dict)
     """The runs that are measured: ``watch`` makes a result after each run."""
@@ -93,7 +96,7 @@ class Job:
         shape = len(self.mus), len(self.parts), 1 + max(seed for _, _, seed in self.order)
         by_place = {self.order[number]: result for number, result in found.items()}
         results = [by_place.get((m, s, n)) for m, s, n in np.ndindex(shape)]
-        logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
+        logits = self._logits()
         scores = Scores.of(results, shape)
         for place, run in enumerate(results):
             if run is not None and not run.failed:
@@ -138,6 +141,7 @@ class Job:
             device=device_title(str(self.problem.device)),
             seconds=monotonic() - self.begun,
             picked_by=picking,
+            batches=self.batches,
         )
         run = result.best_run
         model, scaling = self.module(run), self.scaling_of(run)
@@ -145,8 +149,12 @@ class Job:
 
     def probabilities(self, run: Result) -> NDArray[np.float32]:
         """What a run predicts for all nodes, by the network that was trained: sparse features stay sparse."""
-        logits = self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
-        return self._outputs(logits, run)
+        return self._outputs(self._logits(), run)
+
+    def _logits(self) -> Logits:
+        if self.trainer is not None:
+            return self.trainer.logits
+        return self.network.predict if self.network is not None else _logits_of(self.problem, self.spec)
 
     def module(self, run: Result) -> nn.Module:
         """The trained module of a run; it takes the features as the graph has them."""

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from propreg import __version__, methods
+from propreg import __version__, methods, scale
 from propreg.data.digests import digest_splits
 from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
@@ -32,6 +32,7 @@ from propreg.engine.spec import Measures, Method, Model, PartMeasures, Protocol,
 from propreg.engine.tasks.node import Problem, graph_digest
 from propreg.fitting.checkpoint import Arrays, content_digest
 from propreg.jsonio import canonical, to_json
+from propreg.scale.trainer import MiniBatches
 from propreg.store.provenance import engine_digest
 
 FORMAT = "propreg-run-1"
@@ -104,7 +105,12 @@ class KeptRuns:
 
 
 def settings_of(
-    problem: Problem, model: Model, network: OwnNetwork | None, method: Method, protocol: Protocol
+    problem: Problem,
+    model: Model,
+    network: OwnNetwork | None,
+    method: Method,
+    protocol: Protocol,
+    trainer: MiniBatches | None = None,
 ) -> dict[str, Any]:
     """What the runs of a fit depend on beside their replicas and splits."""
     graph = replace(problem.graph, digests={}, split=None)  # by its arrays: digests may be of an earlier form of it
@@ -119,7 +125,16 @@ def settings_of(
         "protocol": to_json(protocol),
         **({"inputs": [asdict(network.inputs), extra]} if network and network.inputs and extra else {}),
         **({"class_weight": "balanced"} if problem.balanced else {}),
+        **({} if trainer is None else {"mini-batches": _batches(trainer)}),
     }
+
+
+def _batches(trainer: MiniBatches) -> list[Any]:
+    """What mini-batches depend on: their code and sizes, and the scaling of their rows."""
+    scaling = trainer.whole.scaling
+    parts = {name: t for name, t in (("mean", scaling.mean), ("deviation", scaling.deviation)) if t is not None}
+    code = engine_digest(Path(scale.__file__).parent)
+    return [code, trainer.size, trainer.num_neighbors, content_digest({"scale": scaling.kind}, parts)]
 
 
 def module_digest(module: nn.Module) -> str:

@@ -72,6 +72,7 @@ class FitResult(Comparison):
         refit: The run on training and validation nodes that produced ``model``, if ``refit`` was set.
         picked_by: With ``select``, the validation scores by which the strength was picked, higher is better.
         settings: The settings of the training, by option; ``device`` and ``seconds`` are where and how long it ran.
+        batches: How it was trained in mini-batches, as a sentence; empty for full batches.
 
     Example:
         >>> import propreg
@@ -107,6 +108,7 @@ class FitResult(Comparison):
     settings: Mapping[str, Any] = field(default_factory=dict)
     device: str = ""
     seconds: float = 0.0
+    batches: str = ""
     picked_by: Runs | None = None
 
     @property
@@ -222,7 +224,7 @@ class FitResult(Comparison):
         """
         if self.leaderboard is not None:
             return "\n".join([self.leaderboard.summary(), "", replace(self, leaderboard=None).summary()])
-        return super().summary()
+        return "\n".join([super().summary(), *([self.batches] if self.batches else [])])
 
     def _reasons(self, verdict: Verdict) -> list[str]:
         return reasons(self.facts, self, verdict, "{}=…") if self.facts else []

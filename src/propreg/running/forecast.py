@@ -2,16 +2,13 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from propreg.console import duration
-from propreg.data.graph import SparseFeatures
 from propreg.devices import cores
 from propreg.engine.regularizers import REGULARIZERS
-from propreg.engine.spec import Sizes
 from propreg.engine.training.batches import CPU_CACHE, CPU_GROUP
 from propreg.engine.training.cost import Device, estimate
 from propreg.engine.training.memory import available_bytes
+from propreg.fitting.batching import sizes_of
 from propreg.running.plan import Plan
 
 GIB = 2**30
@@ -24,8 +21,7 @@ def forecast(plans: Sequence[Plan]) -> list[str]:
 
 def _lines(plan: Plan) -> list[str]:
     graph, model, gpu = plan.source.graph, plan.spec, plan.device.startswith("cuda")
-    nonzeros = len(graph.x.indices) if isinstance(graph.x, SparseFeatures) else int(np.count_nonzero(graph.x))
-    sizes = Sizes(graph.num_nodes, graph.edge_index.shape[1], graph.num_features, graph.num_classes, nonzeros, gpu)
+    sizes = sizes_of(graph, kernels=gpu)
     method = REGULARIZERS[plan.method].preset(plan.preset)
     device: Device = "h200" if gpu else "cpu"
     cost = estimate(sizes, model, method, device)

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from propreg.engine.models import MODELS
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.engine.spec import Model
 from propreg.fitting.picking import Select
+
+if TYPE_CHECKING:
+    from propreg.fitting.batching import BatchSize
 
 PER_CLASS = 20, 30  # training and validation nodes of a random split, as in the paper
 
@@ -82,6 +85,7 @@ class Plan:
     select: Select | None = None
     dropout: float | None = None
     architecture: Mapping[str, int] = field(default_factory=dict)
+    batch: "BatchSize" = "auto"
 
     @property
     def spec(self) -> Model:
@@ -110,12 +114,13 @@ def make_plan(
     dropout: float | None = None,
     training: Mapping[str, Any] | None = None,
     architecture: Mapping[str, int | None] | None = None,
+    batch: "BatchSize" = "auto",
 ) -> Plan:
     """Fill in defaults, and refuse what cannot be trained before anything is.
 
     Args:
         source: The graph.
-        model, method, preset, mu, seeds, device, scale, metric, select, dropout: As of :func:`propreg.fit`.
+        model, method, preset, mu, seeds, device, scale, metric, select, dropout, batch: As of :func:`propreg.fit`.
         max_epochs: Most epochs of a training.
         training: ``lr``, ``weight_decay`` and ``patience``; None for the model's own.
         architecture: Settings of the model, like ``hidden``; None for its own.
@@ -150,6 +155,7 @@ def make_plan(
         select,
         dropout,
         settings,
+        batch,
     )
     _check(plan)
     return plan
@@ -158,6 +164,7 @@ def make_plan(
 def _check(plan: Plan) -> None:
     """Raise what the training would raise of settings: a wrong option is known before anything is made."""
     from propreg.engine.validate import check
+    from propreg.fitting.batching import check_batch
     from propreg.fitting.inputs import number, training
     from propreg.fitting.splits import judgeable
 
@@ -165,9 +172,11 @@ def _check(plan: Plan) -> None:
     rate = spec.architecture.dropout if plan.dropout is None else number("dropout", plan.dropout)
     names = ("lr", "weight_decay", "patience", "max_epochs")
     like, protocol = training(spec, {name: getattr(plan, name) for name in names}, rate)
+    method = REGULARIZERS[plan.method].preset(plan.preset)
+    check_batch(plan.batch, spec, method)
     splits = {name: judgeable(split) for name, split in plan.source.splits.items()}
     replicas = [replace(like, split=name, strength=mu) for name in splits for mu in plan.mus]
-    check(spec, REGULARIZERS[plan.method].preset(plan.preset), replicas, protocol, splits, plan.source.graph.y)
+    check(spec, method, replicas, protocol, splits, plan.source.graph.y)
 
 
 def _given(settings: Mapping[str, Any]) -> dict[str, Any]:

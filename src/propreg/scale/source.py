@@ -38,7 +38,9 @@ class Source:
 
 
 def source_of(data: Any) -> Source:
-    """The graph of a PyG ``Data`` or of a stored folder."""
+    """The graph of a PyG ``Data`` or of a stored folder; a source as it is."""
+    if isinstance(data, Source):
+        return data
     if isinstance(data, str | os.PathLike):
         stored = open_stored(data)
         nodes = {name: torch.from_numpy(array) for name, array in stored.arrays.items() if name != "node_ids"}
@@ -55,9 +57,9 @@ def source_of(data: Any) -> Source:
             raise TypeError(f"data.{key} is sparse, and a batch takes rows of it: use data.{key}.to_dense().")
     if index.is_cuda:
         start, source, ordered = in_edges(index, count, weight)
-        return Source(start, source, ordered, nodes, partial(_list_degree, index, count, weight), _always)
+        return Source(start, source, ordered, nodes, partial(_list_degree, index, count, weight), always)
     edges = InEdges.of(index.numpy(), count, None if weight is None else weight.detach().numpy())
-    return from_edges(edges, nodes, _always)
+    return from_edges(edges, nodes, always)
 
 
 def from_edges(edges: InEdges, nodes: dict[str, Tensor], check: Callable[[], None]) -> Source:
@@ -83,5 +85,5 @@ def _list_degree(edge_index: Tensor, num_nodes: int, weight: Tensor | None, add_
     return Propagation(edge_index, num_nodes, weight, add_self_loops=add_self_loops, validate=False).degree()
 
 
-def _always() -> None:
+def always() -> None:
     """A graph in memory does not change unnoticed."""

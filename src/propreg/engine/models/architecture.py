@@ -12,7 +12,7 @@ from propreg.engine.spec import Method, Model, Protocol, Replica, Result, Sizes
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from propreg.engine.models.network import Network
+    from propreg.engine.models.network import Network, Parameters
     from propreg.engine.tasks.node import Problem
     from propreg.engine.training.batches import Options
     from propreg.engine.training.phases import Phase
@@ -117,6 +117,21 @@ def accept(model: Model) -> None:
     """Any settings that are in their ranges."""
 
 
+@dataclass(frozen=True)
+class Layered:
+    """A model as layers that mini-batches can compute: each logit depends on nodes that are a few hops away.
+
+    Args:
+        hops: How many.
+        rows: For each layer what it does to each row, from the layer before's [R, n, W], or the features for None.
+        edges: For each layer what it does along the edges, to what ``rows`` returned, which it may overwrite.
+    """
+
+    hops: int
+    rows: Sequence[Callable[[Problem, Parameters, Tensor | None], Tensor]]
+    edges: Sequence[Callable[[Problem, Parameters, Tensor], Tensor]]
+
+
 Settings = typing.TypeVar("Settings", bound=Model)
 
 
@@ -210,6 +225,7 @@ class Architecture:
         trained: Whether it learns anything: else no regularizer goes on top of it.
         source: Who published it.
         recipes: By benchmark dataset, the hyper-parameters that it was published with, or ours.
+        layered: The layers without dropout, where mini-batches can train the model; None: it needs the whole graph.
         uses_edge_weights: Whether the network sees edge weights.
         check: Raises ``ValueError`` for settings that cannot be combined.
         width: The columns of a hidden layer.
@@ -236,6 +252,7 @@ class Architecture:
     trained: bool = True
     source: Source | None = None
     recipes: Mapping[str, Recipe] = field(default_factory=dict)
+    layered: Callable[[Model], Layered] | None = None
     uses_edge_weights: bool = True
     check: Callable[[Model], None] = accept
     width: Callable[[Model], int] = hidden_width

@@ -10,6 +10,7 @@ from propreg.engine.models.architecture import (
     ON_EDGES,
     Architecture,
     Layer,
+    Layered,
     Source,
     Weights,
     check_two_layers,
@@ -88,6 +89,28 @@ def build(problem: Problem, model: Model) -> Gat:
     return Gat(model, problem.features, problem.num_classes, problem.looped_pattern())
 
 
+def layered(model: Model) -> Layered:
+    """Each layer's linear map, then its attention."""
+    from torch.nn.functional import elu
+
+    def first(problem: Problem, p: Parameters, h: Tensor | None) -> Tensor:  # noqa: ARG001
+        return problem.features(p["w0"])
+
+    def second(problem: Problem, p: Parameters, h: Tensor | None) -> Tensor:  # noqa: ARG001
+        assert h is not None
+        return ops.dropped_linear(h, p["w1"], None)
+
+    def concatenated(problem: Problem, p: Parameters, h: Tensor) -> Tensor:
+        out = attention(problem.looped_pattern(), h, p["source0"], p["target0"], None).flatten(2)
+        return elu(out + p["b0"].unsqueeze(1))
+
+    def averaged(problem: Problem, p: Parameters, h: Tensor) -> Tensor:
+        z = attention(problem.looped_pattern(), h, p["source1"], p["target1"], None)
+        return z.mean(2) + p["b1"].unsqueeze(1)
+
+    return Layered(model.layers, [first, second], [concatenated, averaged])
+
+
 def export(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """PyG's ``GATConv`` layers."""
     from torch import nn
@@ -138,6 +161,7 @@ GAT = Architecture(
     settings=("heads", "out_heads", "attention_dropout"),
     defaults={"hidden": 16, "input_dropout": 0.6, "attention_dropout": 0.6},
     dropout=0.6,
+    layered=layered,
     source=Source("Veličković and others", 2018, "ICLR", "layers that weigh their neighbors by attention"),
     uses_edge_weights=False,
     check=check_two_layers,

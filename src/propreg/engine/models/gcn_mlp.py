@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from propreg.engine import ops
-from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Architecture, Layer, Source, same, transposed
+from propreg.engine.models.architecture import ON_WEIGHTED_EDGES, Architecture, Layer, Layered, Source, same, transposed
 from propreg.engine.models.network import Draw, Network, OnFeatures, Parameters, Weight
 from propreg.engine.spec import Model, Sizes
 
@@ -103,6 +104,28 @@ def build_mlp(problem: Problem, model: Model) -> Layers:
     return Layers(model, problem.features, problem.num_classes, None)
 
 
+def layered_gcn(model: Model) -> Layered:
+    """Each layer's linear map, then its propagation."""
+    return _layered(model, lambda problem: problem.adjacency("sym", True), model.layers)
+
+
+def layered_mlp(model: Model) -> Layered:
+    """Each layer's linear map, then its bias."""
+    return _layered(model, lambda _: None, 0)
+
+
+def _layered(model: Model, adjacency: Callable[[Problem], Matrix | None], hops: int) -> Layered:
+    def rows(i: int, problem: Problem, p: Parameters, h: Tensor | None) -> Tensor:
+        return problem.features(p["w0"]) if h is None else ops.dropped_linear(h, p[f"w{i}"], None)
+
+    def edges(i: int, problem: Problem, p: Parameters, h: Tensor) -> Tensor:
+        onward = ops.propagate_relu if i < model.layers - 1 else ops.propagate
+        return onward(adjacency(problem), h, p[f"b{i}"])
+
+    numbers = range(model.layers)
+    return Layered(hops, [partial(rows, i) for i in numbers], [partial(edges, i) for i in numbers])
+
+
 def export_gcn(model: Model, features: int, classes: int, dropout: float) -> list[Layer]:
     """PyG's ``GCNConv`` layers."""
     from torch_geometric.nn import GCNConv
@@ -150,6 +173,7 @@ GCN = Architecture(
     build=build_gcn,
     export=export_gcn,
     streams=("hidden", "layers"),
+    layered=layered_gcn,
     source=Source("Kipf and Welling", 2017, "ICLR", "layers that average over neighbors: a linear map, then ReLU"),
 )
 
@@ -159,6 +183,7 @@ MLP = Architecture(
     build=build_mlp,
     export=export_mlp,
     streams=("hidden", "layers"),
+    layered=layered_mlp,
     source=Source("", 0, "", "the features alone, without the graph"),
     uses_edge_weights=False,
     cost=count_dense,

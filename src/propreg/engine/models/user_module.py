@@ -62,6 +62,13 @@ class OwnNetwork(Network):
         self.together = self._vmap_agrees(other) if together is None and self.device.type == "cuda" else bool(together)
         self._there_and_back()
 
+    def on(self, tensors: Parameters) -> None:
+        """Compute on this graph from now on, like a batch of a larger one."""
+        if self.inputs is None:
+            raise RuntimeError("no module was made.")
+        self.tensors, self.num_nodes = tensors, len(tensors["x"])
+        self._call = self.inputs.arguments(tensors)
+
     def weights(self) -> dict[str, Weight]:
         """None to draw: the weights come from the user's modules."""
         return {}

@@ -92,11 +92,6 @@ class Problem:
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
         self.y = torch.from_numpy(graph.y).to(device)
         self.values = None if graph.targets is None else torch.from_numpy(graph.targets).to(device)
-        self.features = Features.of(graph, device, dtype)
-        # A sum of weights on a GPU depends on the order of its atomics; a sum of ones does not.
-        at = torch.device("cpu") if graph.edge_weight is not None else device
-        self.edge_index = torch.from_numpy(graph.edge_index).to(at)
-        self.edge_weight = None if graph.edge_weight is None else torch.from_numpy(graph.edge_weight)
         self._lock = threading.RLock()  # workers on several cores share what is built on first use
         self._adjacencies: dict[tuple[str, bool], Matrix] = {}
         self._pattern_with_loops: Pattern | None = None
@@ -110,9 +105,26 @@ class Problem:
         return method.regularizer.build(self, method)
 
     @cached_property
+    def features(self) -> Features:
+        """X on the device; mini-batches, which take rows of the graph's, never ask for it."""
+        return Features.of(self.graph, self.device, self.dtype)
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The edges; on the CPU where they have weights."""
+        # A sum of weights on a GPU depends on the order of its atomics; a sum of ones does not.
+        at = torch.device("cpu") if self.graph.edge_weight is not None else self.device
+        return torch.from_numpy(self.graph.edge_index).to(at)
+
+    @cached_property
+    def edge_weight(self) -> Tensor | None:
+        """The weights of the edges, on the CPU."""
+        return None if self.graph.edge_weight is None else torch.from_numpy(self.graph.edge_weight)
+
+    @cached_property
     def sizes(self) -> Sizes:
         """The numbers that memory and time depend on."""
-        edges, features = self.edge_index.shape[1], self.features
+        edges, features = self.graph.edge_index.shape[1], self.features
         fused = self.dtype == torch.float32 and kernels.usable(self.y)
         return Sizes(self.num_nodes, edges, features.shape[1], self.num_classes, features.nnz, fused)
 

@@ -155,6 +155,14 @@ class _Job:
             if part:
                 yield from self.train(part, alone=alone)
 
+    def prepare(self) -> None:
+        """Build what all groups share; a trainer of its own makes what it needs."""
+        if self.options.trainer is not None:
+            return
+        if self.options.network is None:
+            self.problem.network(self.model)
+        self.problem.regularizer(self.method)
+
     def stopped(self) -> bool:
         """Whether the caller or another worker has ended the training."""
         return self.stop.is_set() or self.options.stop()
@@ -223,9 +231,7 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
     """
     workers = _workers(job, groups)
     with ordinary_modes(job.problem.device):  # what the groups share is built once, by all of torch's threads
-        if job.options.network is None:
-            job.problem.network(job.model)
-        job.problem.regularizer(job.method)
+        job.prepare()
     todo: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
     for group in groups:
         todo.put(group)
