@@ -70,22 +70,25 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, after: int, model: Any, folder:
         return fit(DATA, model, resume=folder, **{**MANY, **more})
 
 
-@pytest.mark.parametrize("model", ["gcn", "gat", Base, Scaled])
+@pytest.mark.parametrize(
+    ("model", "batch"), [("gcn", "full"), ("gat", "full"), (Base, "full"), (Scaled, "full"), ("gcn", 8), (Base, 8)]
+)
 def test_an_interrupted_fit_goes_on_with_the_bits_of_an_undisturbed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[int], model: Any
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trained: list[int], model: Any, batch: Any
 ) -> None:
-    whole = fit(DATA, model, **MANY)
-    partial = interrupted(monkeypatch, 5, model, tmp_path / "runs")
+    given = MANY | {"batch": batch}
+    whole = fit(DATA, model, **given)
+    partial = interrupted(monkeypatch, 5, model, tmp_path / "runs", batch=batch)
     assert (partial.finished, len(partial.runs)) == (False, 5)
     assert partial.kept is not None
     assert len(list(partial.kept.iterdir())) == 5
     trained.clear()
-    result = fit(DATA, model, resume=tmp_path / "runs", **MANY)
+    result = fit(DATA, model, resume=tmp_path / "runs", **given)
     (again,) = trained
     assert again < RUNS, "nothing that is whole is trained again"
     same(result, whole)
     trained.clear()
-    same(fit(DATA, model, resume=tmp_path / "runs", **MANY), whole)
+    same(fit(DATA, model, resume=tmp_path / "runs", **given), whole)
     assert trained == [0]
 
 
@@ -104,6 +107,7 @@ OTHERS: dict[str, Any] = {
     "patience": 11,
     "max_epochs": 11,
     "optimizer": "sgd",
+    "batch": 16,
 }
 """Another value of each argument of ``fit`` that changes a training."""
 ALIKE = {

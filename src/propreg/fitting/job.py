@@ -108,7 +108,6 @@ class Job:
         best = choose(replace(scores, val=self.score.sign * scores.val if picking is None else picking))
         each = shape[1] * shape[2]
         of_plain, of_best = results[:each], results[best * each : (best + 1) * each]
-        sizes = self.problem.sizes.features, self.problem.sizes.classes
         no_test = not any(split.test.any() for split in self.parts.values())
         part, score = "validation" if no_test else "test", self.score
         classes = {
@@ -131,7 +130,7 @@ class Job:
             classes,
             self.rate,
             facts_of(self.graph, self.parts) if self.graph.targets is None else None,
-            sizes,
+            self._sizes,
             None if self.kept is None else self.kept.folder,
             self.scaling,
             self.graph,
@@ -161,8 +160,15 @@ class Job:
         if self.network is not None:
             module = self.network.module(run.weights, run.replica.seed)
             return take_raw_features(module, self.scaling_of(run), (self.network.inputs or Inputs()).names)
-        sizes, weighted = (self.problem.sizes.features, self.problem.sizes.classes), self.graph.edge_weight is not None
-        return as_module(self.spec, run.weights, sizes, self.rate, weighted=weighted, scaling=self.scaling_of(run))
+        weighted = self.graph.edge_weight is not None
+        return as_module(
+            self.spec, run.weights, self._sizes, self.rate, weighted=weighted, scaling=self.scaling_of(run)
+        )
+
+    @property
+    def _sizes(self) -> tuple[int, int]:
+        """The numbers of features and classes."""
+        return self.graph.num_features, self.graph.num_classes
 
     def scaling_of(self, run: Result) -> Scaling:
         """What the module of a run does to features, and to the numbers that it predicts."""
