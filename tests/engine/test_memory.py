@@ -154,6 +154,7 @@ def on_a_gpu(monkeypatch: pytest.MonkeyPatch, free: int, reserved: int, allocate
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: reserved)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: allocated)
     found = problem()
+    assert found.sizes.nodes, "its features are made where they are"
     found.device = torch.device("cuda")
     return found
 
