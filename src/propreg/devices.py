@@ -49,16 +49,16 @@ def check_device_name(name: object, label: str = "--device", *, auto: bool = Tru
         raise DeviceNameError(f"{label} must be {known}, cuda or one GPU like cuda:0, got {shown!r}.")
 
 
-def check_device(name: str, label: str = "--device") -> None:
+def check_device(name: str) -> None:
     """Refuse a device that is not known or not here. Only a GPU that is named imports torch.
 
     Raises:
         DeviceNameError: If no device has such a name.
         DeviceError: If torch does not see it.
     """
-    check_device_name(name, label)
+    check_device_name(name)
     if name not in ("auto", "cpu"):
-        find_device(name, label)
+        find_device(name, "--device")
 
 
 def find_device(name: "str | torch.device", label: str = "device", *, auto: bool = True) -> "torch.device":

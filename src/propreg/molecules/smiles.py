@@ -34,7 +34,7 @@ _BOND_LISTS: tuple[tuple[str, Sequence[object]], ...] = (
 
 def read_smiles(
     smiles: Sequence[str], y: NDArray[np.float32], task_names: Sequence[str], split: dict[str, NDArray[np.int64]],
-    name: str = "molecules", where: str = "smiles", lines: Sequence[int] = (),
+    where: str = "smiles", lines: Sequence[int] = (),
 ) -> Molecules:  # fmt: skip
     """A dataset from SMILES.
 
@@ -43,7 +43,6 @@ def read_smiles(
         y: Labels [molecules, tasks], NaN where one is missing.
         task_names: One name per column of ``y``.
         split: "train", "valid" and "test" → molecule numbers.
-        name: What to call it.
         where: What errors call the source.
         lines: The number of each text's line in the source; errors count texts without it.
 
@@ -68,7 +67,7 @@ def read_smiles(
         num_nodes.append(molecule.GetNumAtoms())
         num_bonds.append(len(found))
     return Molecules(
-        name,
+        "molecules",
         tuple(smiles),
         tuple(task_names),
         np.asarray(y, np.float32),

@@ -64,7 +64,7 @@ class Table:
     def molecules(self) -> Molecules:
         """The same as a dataset, without a split."""
         parts = dict.fromkeys(("train", "valid", "test"), np.zeros(0, np.int64))
-        return read_smiles(self.smiles, self.y, self.targets, parts, "molecules", self.where, lines=self.lines)
+        return read_smiles(self.smiles, self.y, self.targets, parts, self.where, lines=self.lines)
 
     def readable(self) -> "tuple[Table, dict[int, str]]":
         """The rows that RDKit reads; for each other line, a sentence."""

@@ -1,6 +1,5 @@
 """The record of a fit on whole graphs: what ``propreg run`` writes as ``run.json``, with a table of the targets."""
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,7 +22,6 @@ def graph_record(
     result: GraphFitResult,
     name: str,
     verdict: Verdict | None = None,
-    notes: Sequence[str] = (),
     source: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """The record, which the page is made of.
@@ -32,7 +30,6 @@ def graph_record(
         result: The fit.
         name: What to call the graphs.
         verdict: Of the fit, if it is known.
-        notes: More sentences to know.
         source: Settings of where the graphs come from.
     """
     verdict, graphs, shape = verdict or judge(result), result.graphs, result.val.shape
@@ -66,7 +63,7 @@ def graph_record(
         device=device_title(result.device),
         settings={**(source or {}), **settings, "max_epochs": protocol.epochs},
         classes=[],
-        notes=[verdict.sentence, *about, *notes],
+        notes=[verdict.sentence, *about],
         histories=histories_of(result, {at: _scores(run) for at, run in result.runs.items() if not run.failed}),
         confusion=None,
         targets=_targets(result),

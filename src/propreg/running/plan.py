@@ -211,7 +211,6 @@ def parse_mu(text: str, method: str = "preg") -> str | tuple[float, ...]:
 
 def load_source(
     dataset: str,
-    root: str | os.PathLike[str] | None = None,
     *,
     splits: int | None = None,
     test: Literal["cv"] | None = None,
@@ -231,7 +230,7 @@ def load_source(
     if test is None and not 1 <= count <= NUM_SPLITS:
         raise DataError(f"{entry.name} has {NUM_SPLITS} official splits, got --splits {count}.")
     # Split 0, so that CiteSeer has the labels that the official splits were drawn with.
-    graph = load_node_graph(dataset, root, split=0)
+    graph = load_node_graph(dataset, split=0)
     # Without the split's digest: random streams name the split themselves, as in the study.
     parts = {part: graph.digests[part] for part in ("edges", "features", "labels")}
     graph = replace(graph, split=None, digests=parts)
@@ -242,7 +241,7 @@ def load_source(
         scale = Scaling("standard", *pixels, reason="Pixels were divided by 16, so they lie between 0 and 1.")
     if test is not None:
         return Source(entry.name, graph, _folds(graph, splits, test), quick=quick, scale=scale, test=test)
-    named = {str(i): split for i, split in enumerate(official_splits(dataset, root)[:count])}
+    named = {str(i): split for i, split in enumerate(official_splits(dataset)[:count])}
     notes = (_SHARED,) if entry.source == AM_GCN and count > 1 else ()
     return Source(entry.name, graph, named, notes, quick=quick, scale=scale)
 

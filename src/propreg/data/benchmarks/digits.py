@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from propreg._lazy import MissingPackageError
+from propreg.data.benchmarks.catalog import NUM_SPLITS
 from propreg.data.errors import DataError
 from propreg.data.features import from_dense
 from propreg.data.graph import Graph, Split
@@ -31,9 +32,9 @@ def digits() -> Graph:
     return Graph("digits", nearest(pixels, NEIGHBORS), from_dense(pixels), labels)
 
 
-def digits_splits(y: NDArray[np.int64], count: int = 10) -> list[Split]:
-    """The seeded splits: 5 training and 30 validation nodes per class, all others for testing."""
-    return [random_split(y, TRAIN_PER_CLASS, VAL_PER_CLASS, seed) for seed in range(count)]
+def digits_splits(y: NDArray[np.int64]) -> list[Split]:
+    """The ten seeded splits: 5 training and 30 validation nodes per class, all others for testing."""
+    return [random_split(y, TRAIN_PER_CLASS, VAL_PER_CLASS, seed) for seed in range(NUM_SPLITS)]
 
 
 def nearest(points: NDArray[Any], count: int) -> NDArray[np.int64]:

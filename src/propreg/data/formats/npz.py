@@ -79,12 +79,11 @@ def read_npz(
         return arrays
 
 
-def read_npy(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> NDArray[Any]:
+def read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
     """Read one array from an ``.npy`` file, refusing whatever could be unsafe or contradicts its declaration.
 
     Args:
         path: The file.
-        max_bytes: The largest array that is accepted.
 
     Returns:
         The array, in native byte order.
@@ -98,7 +97,7 @@ def read_npy(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> NDA
     """
     with open_regular(path) as file:
         try:
-            return _read_array(file, os.fstat(file.fileno()).st_size, str(path), max_bytes)
+            return _read_array(file, os.fstat(file.fileno()).st_size, str(path), MAX_BYTES)
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}.") from error
 
