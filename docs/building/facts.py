@@ -23,6 +23,7 @@ from propreg.store.progress import count_runs
 from propreg.store.results import Results
 from propreg.study.figures.build import figure_data
 from propreg.study.figures.parts import Panel
+from propreg.study.spec.batches import cut
 from propreg.study.spec.experiment import load_experiment, study_names
 from propreg.study.spec.paper import paper_number
 from propreg.study.spec.unfold import unfolded
@@ -90,6 +91,7 @@ def facts(results: Results) -> dict[str, Any]:
         "strays": lambda: len(results) - _of_study(results)[0],
         "late": lambda dataset="": _late(results, dataset),
         "hours": lambda device: hours(sessions, device),
+        "minutes": lambda experiment, device: 60 * hours(_sessions_of(experiment, sessions, results), device),
         "sessions_runs": lambda: sum(each["runs"] for each in sessions),
         "traced_runs": lambda: sum(each["runs"] for each in sessions if each.get("engine") and each.get("batches")),
         "less_paper": lambda *key: fmean(_less_paper(results, *key)),
@@ -170,6 +172,12 @@ def _late(results: Results, dataset: str) -> int:
     """How many runs the official stopping rule never stopped."""
     late = Counter(json.loads(text)["dataset"] for text, _, _, out, _ in results.runs() if out.epochs >= MOST_EPOCHS)
     return late[dataset] if dataset else late.total()
+
+
+def _sessions_of(experiment: str, sessions: list[dict[str, Any]], results: Results) -> list[dict[str, Any]]:
+    """The sessions that trained batches of an experiment."""
+    mine = {batch.id for batch in cut(unfolded(load_experiment(experiment), results).lines)}
+    return [each for each in sessions if not mine.isdisjoint(each.get("batches", ()))]
 
 
 def hours(sessions: list[dict[str, Any]], device: str) -> float:

@@ -140,6 +140,8 @@ def _in_detail(parts: "list[Experiment]", again: str, results: Path | None, stor
         typer.echo(f"{dataset:<10} {model:<12} {method:<28} {done:>6} of {runs:>6}")
     about = "" if left is None or not missing else f", about {duration(left)} of training left{how}"
     typer.echo(f"{len(every & progress.keys)} of {len(every)} runs done, {len(missing)} batches to train{about}.")
+    if whole := sum(len(x.splits) * x.search.runs for part in parts for x in part.lines if x.search and not x.rung):
+        typer.echo(f"A search goes on from rung to rung: with all of them there are {whole:,} runs.")
     typer.echo(_what_was_read(reading, progress, store, again if missing else ""))
 
 

@@ -151,6 +151,7 @@ def test_the_commands_show_it(undisturbed: Path, tmp_path: Path) -> None:
         assert CliRunner().invoke(app, ["table", file, "--results", store, *more]).exit_code == 0
     state = CliRunner().invoke(app, ["status", file, "--store", store])
     assert f"{RUNS} of {RUNS} runs done" in state.output
+    assert f"with all of them there are {RUNS} runs" in state.output
     cell = CliRunner().invoke(app, ["table", file, "--results", store, "--runs", "digits/appnp/preg"])
     assert len(cell.output.splitlines()) == 1 + RUNS // 2
     out = str(tmp_path / "out.jsonl.gz")
