@@ -53,7 +53,8 @@ class FitResult(Comparison):
         val, test: Accuracy of every run at its reported epoch; NaN for a run that failed or was not finished.
         model: The trained module of the best run at the chosen strength, ``forward(x, edge_index)``, in evaluation
             mode and float32: for other features pass ``x.float()``. It takes ``x`` as the graph has it.
-        runs: Every finished run, with its history, in the arrays' order.
+        runs: Every finished run, with its history and, of classes, the measures behind every metric, in the arrays'
+            order.
         finished: False if the fit was interrupted.
         method, preset: The regularizer.
         splits: The splits, by name, in the arrays' order.
