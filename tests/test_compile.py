@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from propreg import PReg, Propagation, preg
+from propreg import PReg, Propagation, _compiled, _spmm, preg
 from samples import ODD, PHIS, distance, edge_index_of_pyg, gaussian, needs_inductor, torch_uses_jit
 
 Z = gaussian(6, 2)
@@ -148,6 +148,77 @@ def test_the_operator_passes_torchs_own_checks() -> None:
     values, transposed = matrix._values[torch.float64]
     index = (matrix._crow, matrix._col, values), (matrix._crow_t, matrix._col_t, transposed)
     torch.library.opcheck(torch.ops.propreg.csr_product.default, (Z.clone().requires_grad_(), *index[0], *index[1]))
+
+
+def targets_of(function: Callable[..., Any], *inputs: Tensor) -> list[str]:
+    """What the traced program calls."""
+    seen: list[str] = []
+
+    def looked_at(module: torch.fx.GraphModule, _: object) -> Callable[..., Any]:
+        seen.extend(str(node.target) for node in module.graph.nodes)
+        return module.forward
+
+    torch.compiler.reset()
+    torch.compile(function, fullgraph=True, backend=looked_at)(*inputs)
+    return seen
+
+
+@pytest.mark.parametrize("how", ["int64", "int32", "weighted", "EdgeIndex"])
+def test_a_plain_edge_index_has_the_fast_product_too(how: str) -> None:
+    weight = ODD.edge_weight if how == "weighted" else None
+    given: Any = ODD.edge_index.int() if how == "int32" else ODD.edge_index
+    if how == "EdgeIndex":
+        given = edge_index_of_pyg(given, 6)
+    term = PReg("kl", norm="sym", add_self_loops=True)
+    check(lambda z: term(z, given, weight), Z)
+    seen = targets_of(lambda z: term(z, given, weight), Z)
+    assert "propreg.propagate.default" in seen
+    assert not any("index_add" in target for target in seen)
+
+
+def test_its_matrix_is_built_once_for_each_graph_and_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+    csr = _spmm.Csr
+
+    def counted(*given: Any) -> Any:
+        built.append(1)
+        return csr(*given)
+
+    monkeypatch.setattr(_spmm, "Csr", counted)
+    module, edges = PReg(), ODD.edge_index.clone()
+    module.forget()
+    fast = compiled(module)
+    for _ in range(3):
+        fast(Z.clone().requires_grad_(), edges).backward()  # type: ignore[no-untyped-call]
+    assert len(built) == 1
+    expected = {node: preg(Z, edges.index_fill(1, torch.tensor([0]), node)) for node in (4, 5)}
+    for node in (4, 5, 4):
+        edges.data[:, 0] = node  # a change that torch does not count
+        torch.testing.assert_close(fast(Z, edges), expected[node])
+    assert len(built) == 1 + 2 + len(expected)
+    module.forget()
+    assert not _compiled.kept
+    with pytest.raises(ValueError, match="refers to node 6 but z has 6 rows"):
+        fast(Z, edges.index_fill(1, torch.tensor([0]), 6))
+
+
+def test_an_exported_program_needs_no_operator_of_ours() -> None:
+    class Model(torch.nn.Module):
+        def forward(self, z: Tensor, edge_index: Tensor) -> Tensor:
+            return preg(z, edge_index)
+
+    program = torch.export.export(Model(), (Z, ODD.edge_index))
+    assert "propreg" not in str(program.graph)
+    torch.testing.assert_close(program.module()(Z, ODD.edge_index), preg(Z, ODD.edge_index))
+
+
+def test_the_operators_of_a_plain_edge_index_pass_torchs_own_checks() -> None:
+    options = ODD.edge_index, ODD.edge_weight, 6, 6, "rw", False
+    torch.library.opcheck(torch.ops.propreg.propagate.default, (Z.clone().requires_grad_(), *options, False))
+    torch.library.opcheck(torch.ops.propreg.reached.default, options)
+    wide = ODD.edge_index[:, ODD.edge_index[1] < 4], None, 6, 4, "rw", False
+    check(lambda z: torch.ops.propreg.propagate(z, *wide, False).square(), Z)
+    check(lambda z: torch.ops.propreg.propagate(z[:4], *wide, True).square(), Z)
 
 
 def test_second_derivatives_of_the_operator() -> None:

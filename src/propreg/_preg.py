@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from propreg import _batch, _errors
+from propreg import _batch, _compiled, _errors
 from propreg._kept import Kept
 from propreg._notices import notice_probabilities, notice_sampled
 from propreg._operator import Operator
@@ -106,8 +106,9 @@ class PReg(nn.Module):
     read, and set again, as attributes: ``regularizer.phi = "kl"``. A ``phi`` that is a module is a submodule: its
     parameters are trained, moved and saved with this one's. The cache is not part of ``state_dict``, pickles or copies.
     A change that torch does not count (through ``.data[...]``, NumPy's view of the memory, or the components of a
-    sparse tensor) is not detected: pass a new tensor, or use :func:`preg`. Under ``torch.compile`` nothing is kept:
-    pass ``Propagation(edge_index, num_nodes).build()`` there, whose fast product stays.
+    sparse tensor) is not detected: pass a new tensor, or use :func:`preg`. Under ``torch.compile`` on a CPU all modules
+    together keep the last few graphs, compared by their values; on a GPU a trace keeps none: pass
+    ``Propagation(edge_index, num_nodes).build()`` there, whose fast product stays.
 
     Args:
         phi, norm, add_self_loops, detach, threshold, reduction, validate: As for :func:`preg`.
@@ -190,8 +191,9 @@ class PReg(nn.Module):
         return (value * weight).sum()
 
     def forget(self) -> None:
-        """Let go of the graphs that are kept."""
+        """Let go of the graphs that are kept, those of compiled programs included."""
         self._cached.clear()
+        _compiled.kept.clear()
 
     def __getattr__(self, name: str) -> Any:
         if name in OPTIONS and "options" in self.__dict__:
@@ -210,7 +212,7 @@ class PReg(nn.Module):
         elif "phi_module" in self._modules:
             del self.phi_module
         self.options = options
-        self.forget()
+        self._cached.clear()
 
     def extra_repr(self) -> str:
         o = self.options

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from propreg import _edges, _errors, _spmm
+from propreg import _compiled, _edges, _errors, _spmm
 from propreg._operator import Operator
 
 Norm = Literal["rw", "sym"]
@@ -212,6 +212,8 @@ class Propagation(Operator):
         how = _spmm.choose(self.backend, x, built=built, weights_need_gradient=self.differentiable)
         if how == "csr":
             out = self._matrix(flat.dtype)(flat, transposed)
+        elif self._kept_when_compiled():
+            out = _compiled.propagate(flat, *self._as_arguments(), transposed)
         else:
             row, col, values = self.entries(flat.dtype)
             source, target = (row, col) if transposed else (col, row)
@@ -233,7 +235,16 @@ class Propagation(Operator):
         return csr
 
     def _reached(self) -> Tensor:
+        if self._kept_when_compiled():
+            return _compiled.reached(*self._as_arguments())
         return self._row_sums(*self._weighted_edges()[::2]) > 0
+
+    def _kept_when_compiled(self) -> bool:
+        plain = self._given_degree is None and self.backend == "auto" and not self.differentiable
+        return plain and _compiled.usable(self.device)
+
+    def _as_arguments(self) -> tuple[Tensor, Tensor | None, int, int, str, bool]:
+        return self.edge_index, self.edge_weight, *self.size, self.norm, self.add_self_loops
 
     def _weighted_edges(self) -> tuple[Tensor, Tensor, Tensor | None]:
         """Rows, columns and weights of A with its loops, in float64 where the device has it; None where all are 1.
