@@ -210,6 +210,7 @@ class Propagation(Operator):
             flat = flat.float()
         built = self._csr is not None and self._csr.has(flat.dtype)
         how = _spmm.choose(self.backend, x, built=built, weights_need_gradient=self.differentiable)
+        out: Tensor
         if how == "csr":
             out = self._matrix(flat.dtype)(flat, transposed)
         elif self._kept_when_compiled():
@@ -236,7 +237,8 @@ class Propagation(Operator):
 
     def _reached(self) -> Tensor:
         if self._kept_when_compiled():
-            return _compiled.reached(*self._as_arguments())
+            reached: Tensor = _compiled.reached(*self._as_arguments())
+            return reached
         return self._row_sums(*self._weighted_edges()[::2]) > 0
 
     def _kept_when_compiled(self) -> bool:
