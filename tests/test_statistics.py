@@ -1,15 +1,36 @@
-"""When a difference is significant, and how often the interval behind it covers the truth."""
+"""Intervals and p-values against SciPy's t test, and when a difference is significant."""
 
 import numpy as np
 import pytest
+from scipy import stats
 
-import propreg.statistics
-from propreg.statistics import paired, summarize
+from propreg.statistics import Difference, holm, paired, summarize, t_quantile, t_tails
 
 
-def _against_zero(values: list[float]) -> str:
+def _against_zero(values: list[float]) -> Difference:
     splits = np.array(values)[:, None]
-    return paired(splits, np.zeros_like(splits)).verdict
+    return paired(splits, np.zeros_like(splits))
+
+
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 5, 9, 20, 45, 100, 1000, 100_000])
+def test_students_t_is_scipys(degrees: int) -> None:
+    for at in (0.0, 0.1, 1.0, 2.776, -10.0):
+        assert t_tails(at, degrees) == pytest.approx(2 * stats.t.sf(abs(at), degrees), rel=1e-10)
+    assert t_quantile(degrees) == pytest.approx(stats.t.ppf(0.975, degrees), rel=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 3), (10, 1), (1, 7)])
+def test_units_are_means_of_splits_or_the_seeds_of_one(shape: tuple[int, int]) -> None:
+    first, second = np.random.default_rng(0).normal(80, 2, size=(2, *shape))
+    apart = first - second
+    units = apart[0] if shape[0] == 1 else apart.mean(axis=1)
+    found, test = paired(first, second), stats.ttest_1samp(units, 0)
+    ends = test.confidence_interval()
+    assert (found.low, found.high) == pytest.approx((ends.low, ends.high))
+    assert (found.mean, found.p_value) == pytest.approx((apart.mean(), test.pvalue))
+    assert vars(summarize(apart)) == pytest.approx(
+        {"mean": apart.mean(), "std": apart.std(), "low": ends.low, "high": ends.high, "runs": apart.size}
+    )
 
 
 @pytest.mark.parametrize(
@@ -17,32 +38,42 @@ def _against_zero(values: list[float]) -> str:
     [
         ([1.0, 2.0, 1.0, 2.0, 1.5], "better"),
         ([-1.0, -2.0, -1.0, -2.0, -1.5], "worse"),
-        ([5.0, 5.0, 5.0, 5.0, -0.5], "inconclusive"),  # the interval leaves out 0, but a split disagrees
-        ([5.0, 5.0, 5.0, 5.0, 0.0], "inconclusive"),
+        ([5.0, 5.0, 5.0, 5.0, -0.5], "better"),  # by hand: 3.9 ± 2.776 · 1.1
+        ([5.0, 5.0, 5.0, 5.0, -2.0], "inconclusive"),  # 3.6 ± 2.776 · 1.4
         ([1.0, -1.0, 2.0, -2.0, 0.1], "inconclusive"),
-        ([0.0] * 5, "inconclusive"),
-        ([1.0, 2.0, 1.5, 2.0], "inconclusive"),  # four may agree by chance
-        ([1.0], "inconclusive"),
-        ([1.0] * 9 + [-0.5], "better"),  # of ten one may disagree
+        ([1.0, 2.0, 1.5, 2.0], "better"),
+        ([1.0, 2.0], "inconclusive"),
+        ([1.0] * 9 + [-0.5], "better"),
         ([1.0] * 6 + [-0.9] * 4, "inconclusive"),
     ],
 )
-def test_splits_must_agree_so_far_as_five_of_them_can(values: list[float], says: str) -> None:
-    assert _against_zero(values) == says
+def test_a_difference_is_significant_where_its_interval_excludes_zero(values: list[float], says: str) -> None:
+    found = _against_zero(values)
+    assert found.verdict == says
+    assert (found.low > 0, found.high < 0) == (says == "better", says == "worse")
 
 
-def test_an_interval_alone_is_not_enough() -> None:
-    splits = np.array([5.0, 5.0, 5.0, 5.0, -0.5])[:, None]
-    found = paired(splits, np.zeros_like(splits))
-    assert found.low > 0
-    assert found.p_value > 1 / 16
+@pytest.mark.parametrize(
+    ("values", "p_value"),
+    [([0.0] * 5, 1.0), ([1.0], 1.0), ([1.0] * 2, 2 / 9), ([0.3] * 3, 2 / 27), ([-1.0] * 4, 2 / 81)],
+)
+def test_equal_units_have_no_spread_and_count_by_their_number(values: list[float], p_value: float) -> None:
+    base = np.random.default_rng(0).uniform(60, 90, size=(len(values), 1))
+    found = paired(base + np.array(values)[:, None], base)  # the differences are equal but for rounding
+    assert found.p_value == pytest.approx(p_value)
+    assert found.low == found.high == pytest.approx(values[0])
+    assert (found.verdict == "inconclusive") == (len(values) < 4 or not values[0])
 
 
-@pytest.mark.parametrize(("units", "covers"), [(5, 0.84), (10, 0.90)])
-def test_the_interval_covers_as_often_as_the_statistics_say(units: int, covers: float) -> None:
-    """Normal splits with mean 0: how often the interval of their mean has 0 in it."""
-    drawn = np.random.default_rng(units).normal(size=(1500, units, 1))
-    found = [summarize(each) for each in drawn]
-    share = np.mean([each.low <= 0 <= each.high for each in found])
-    assert share == pytest.approx(covers, abs=0.03)  # three standard errors of 1,500 draws
-    assert f"{100 * covers:.0f}" in (propreg.statistics.__doc__ or "")
+def test_an_unknown_difference_is_inconclusive() -> None:
+    assert Difference(*[float("nan")] * 5).verdict == "inconclusive"
+
+
+def test_holm_is_the_step_down_correction() -> None:
+    """By hand: 4 · 0.01, 3 · 0.012, which may not be less, 2 · 0.03, and 0.04, which may not be less either."""
+    found = [Difference(float(i), 0.0, 1.0, p, 1.0) for i, p in enumerate((0.03, 0.01, 0.04, 0.012))]
+    adjusted = holm(found)
+    assert [each.p_value for each in adjusted] == pytest.approx([0.06, 0.04, 0.06, 0.04])
+    assert [each.mean for each in adjusted] == [0.0, 1.0, 2.0, 3.0]
+    assert [each.p_value for each in holm(found[:1] * 40)] == [1.0] * 40
+    assert holm([]) == []

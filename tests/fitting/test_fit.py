@@ -312,7 +312,8 @@ def test_the_summary_compares_with_the_best_strength_whatever_was_chosen(chosen:
     assert verdict == judge(result).sentence
     assert why[0].startswith("Possible reason: mu was picked on 30 validation nodes per split, fewer than 100")
     assert why[1].endswith(
-        "2 splits are too few for a significant difference: p cannot go below 0.5. Use more with splits=…."
+        "2 splits are few: a difference is significant from 12.7 standard errors on, with 5 of them from 2.8 on. "
+        "Use more with splits=…."
     )
 
 

@@ -1,19 +1,19 @@
 """The tables worked out from the exported lines in plain Python, exact where possible, without code of the package.
 
-It reads the export and the TOML files alone. Numbers stay fractions, so that a tie is a tie; only the bootstrap, whose
-resamples are those of the generator that the package names, and square roots are floating point.
+It reads the export and the TOML files alone. Numbers stay fractions, so that a tie is a tie; only square roots and
+Student's t are floating point.
 """
 
 import gzip
 import json
 import math
+import statistics
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from itertools import pairwise, product
-from operator import itemgetter
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +169,9 @@ def _rows(record: Record, part: Line, paper: str, dataset: str, model: str, name
         if None not in further:
             grid, lines, found = [*grid, *part.get("beyond", [])], [*lines, *others], [*found, *further]
     number = _paper(paper, model, name, method["method"], dataset)
+    plain_number = _paper(paper, model, "plain", "plain", dataset)
     row = {"model": model, "dataset": dataset, "method": method["method"], "preset": method.get("preset", "")}
-    row |= {"paper_mean": number and number[0], "paper_std": number and number[1]}
+    row |= {"paper_mean": number and number[0], "paper_std": number and number[1], "gain_verdict": ""}
     alone = "none" if grid == [0.0] else "fixed" if len(grid) == 1 else ""
     scale, complete = scale_of(dataset), [each for each in found if each is not None]
     if len(complete) < len(found):
@@ -181,7 +182,11 @@ def _rows(record: Record, part: Line, paper: str, dataset: str, model: str, name
     base = None if alone == "none" else scores_of(record.find(part, dataset, model, plain), splits, seeds)
     for at, selection in enumerate([alone] if alone else ["validation", "test"]):
         best = max(range(len(grid)), key=lambda i: scale.sign * _mean(_all(complete[i], at)))
-        yield row | {"selection": selection, "strength": grid[best]} | _numbers(complete[best], base, scale, number)
+        yield (
+            row
+            | {"selection": selection, "strength": grid[best]}
+            | _numbers(complete[best], base, scale, number, plain_number)
+        )
 
 
 def _grid(part: Line, method: Line, place: str) -> list[float]:
@@ -208,7 +213,13 @@ def _mean(values: Sequence[Fraction]) -> Fraction:
     return sum(values, Fraction()) / len(values)
 
 
-def _numbers(scores: Scores, base: Scores | None, scale: Scale, number: Sequence[float] | None) -> Line:
+def _numbers(
+    scores: Scores,
+    base: Scores | None,
+    scale: Scale,
+    number: Sequence[float] | None,
+    plain_number: Sequence[float] | None,
+) -> Line:
     test = [[each[1] for each in split] for split in scores]
     every = _all(scores, 1)
     mean = _mean(every)
@@ -221,8 +232,12 @@ def _numbers(scores: Scores, base: Scores | None, scale: Scale, number: Sequence
         apart = [[a - b for a, b in zip(*splits, strict=True)] for splits in zip(test, plain, strict=True)]
         differences = [each for split in apart for each in split]
         found["difference"] = _mean(differences)
-        found["p_value"] = sign_flip(units_of(apart))
+        found["p_value"] = t_test(units_of(apart))
         found["won"] = Fraction(sum(scale.sign * each > 0 for each in differences), len(differences))
+        if number is not None and plain_number is not None:
+            gains = [[scale.sign * each for each in split] for split in apart]
+            theirs = scale.sign * (Fraction(str(number[0])) - Fraction(str(plain_number[0])))
+            found["gain_verdict"] = _verdict(gains, theirs, scale.margin)
     return found
 
 
@@ -231,60 +246,54 @@ def units_of(values: list[list[Fraction]]) -> list[Fraction]:
     return values[0] if len(values) == 1 else [_mean(split) for split in values]
 
 
-def sign_flip(units: Sequence[Fraction]) -> Fraction:
-    """The share of all sign patterns with a sum at least as far from 0 as the observed one, in whole numbers."""
-    common = math.lcm(*(each.denominator for each in units))
-    whole = [int(each * common) for each in units]
-    sums = [0]
-    for each in whole:
-        sums = [total + signed for total in sums for signed in (each, -each)]
-    return Fraction(sum(abs(each) >= abs(sum(whole)) for each in sums), len(sums))
-
-
 def _verdict(test: list[list[Fraction]], paper: Fraction, margin: float) -> str:
-    """With s between seeds of a split, the difference d to the paper is known to within 1.96 · s · √(2 / runs)."""
+    """With s between seeds of a split, the difference d to the paper is known to within t · s · √(2 / runs)."""
     seeds, runs = len(test[0]), sum(map(len, test))
     if seeds < 2:
         return "inconclusive"
     variances = [sum((each - _mean(split)) ** 2 for each in split) / (seeds - 1) for split in test]
     d = float(_mean([each for split in test for each in split]) - paper)
-    noise = 1.96 * math.sqrt(sum(variances) / len(test)) * math.sqrt(2 / runs)
+    noise = t_quantile(runs - len(test)) * math.sqrt(sum(variances) / len(test)) * math.sqrt(2 / runs)
     if abs(d) + noise <= margin:
         return "reproduced"
     return "inconclusive" if abs(d) <= noise else "higher" if d > 0 else "lower"
 
 
 def interval(units: Sequence[float]) -> tuple[float, float]:
-    """The 2.5 and 97.5 % quantiles of the means of resamples."""
-    if len(units) == 1:
-        return units[0], units[0]
-    means = sorted(math.fsum(pick(units)) / len(units) for pick in _resamples(len(units)))
-    return _quantile(means, 0.025), _quantile(means, 0.975)
+    """The mean ± the t quantile · the standard error."""
+    mean, error = statistics.fmean(units), _error(units)
+    half = t_quantile(len(units) - 1) * error if error else 0.0
+    return mean - half, mean + half
 
 
-def _quantile(values: list[float], share: float) -> float:
-    """Linear between neighbors."""
-    at = share * (len(values) - 1)
-    low, high = list(pairwise(values))[int(at)]
-    return low + (at - int(at)) * (high - low)
+def t_test(units: Sequence[Fraction]) -> float:
+    """Two-sided, of a mean of 0; of units that are all alike, the most that chance gives."""
+    mean, error = _mean(units), _error([float(each) for each in units])
+    if len({*units}) == 1:
+        return 2 / 3 ** len(units) if mean and len(units) > 1 else 1.0
+    return 1 - t_within(abs(float(mean)) / error, len(units) - 1)
+
+
+def _error(units: Sequence[float]) -> float:
+    return statistics.stdev(units) / math.sqrt(len(units)) if len(units) > 1 else 0.0
+
+
+def t_within(t: float, degrees: int) -> float:
+    """P(|T| ≤ t) by the finite series of Abramowitz and Stegun, 26.7.3 and 26.7.4."""
+    angle = math.atan(t / math.sqrt(degrees))
+    odd = degrees % 2
+    power, series = math.cos(angle) if odd else 1.0, 0.0
+    for k in range(1 + odd, degrees, 2):
+        series += power
+        power *= math.cos(angle) ** 2 * k / (k + 1)
+    return 2 / math.pi * (angle + math.sin(angle) * series) if odd else math.sin(angle) * series
 
 
 @cache
-def _resamples(count: int) -> list[Callable[[Sequence[float]], tuple[float, ...]]]:
-    """All of up to five units, 10,000 drawn ones of more."""
-    if count <= 5:
-        return [itemgetter(*each) for each in product(range(count), repeat=count)]
-    drawn = philox(count, 10_000 * count)
-    return [itemgetter(*(next(drawn) % count for _ in range(count))) for _ in range(10_000)]
-
-
-def philox(key: int, count: int) -> Iterator[int]:
-    """Philox4x64-10 (Salmon et al., 2011) with the key (key, 0) and the counters 1, 2, …"""
-    mask = 2**64 - 1
-    for block in range(1, -(-count // 4) + 1):
-        a, b, c, d, first, second = block, 0, 0, 0, key, 0
-        for _ in range(10):
-            left, right = 0xD2E7470EE14C6C93 * a, 0xCA5A826395121157 * c
-            a, b, c, d = right >> 64 ^ b ^ first, right & mask, left >> 64 ^ d ^ second, left & mask
-            first, second = first + 0x9E3779B97F4A7C15 & mask, second + 0xBB67AE8584CAA73B & mask
-        yield from (a, b, c, d)
+def t_quantile(degrees: int) -> float:
+    """Where 95 % lie within, by halving."""
+    low, high = 0.0, 100.0
+    while high - low > 1e-13 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_within(middle, degrees) < 0.95 else (low, middle)
+    return high

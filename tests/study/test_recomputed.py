@@ -6,17 +6,18 @@ import re
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pytest
+from scipy.stats import t
 from typer.testing import CliRunner
 
 from propreg.cli.app import app
-from study.plain_tables import ROOT, Line, Record, philox, plain_runs, read_lines, scale_of, work_out
+from study.plain_tables import ROOT, Line, Record, plain_runs, read_lines, scale_of, t_quantile, t_within, work_out
 
 pytestmark = pytest.mark.slow
 TABLES = ("table1", "table-phi", "table-standard-gcn-gat", "table2", "table3")
 SCORES = ("mean", "std", "low", "high", "difference", "paper_mean", "paper_std")
-COMPARED = ("model", "dataset", "method", "preset", "selection", "strength", "runs", *SCORES, "p_value", "verdict")
+NAMES = ("model", "dataset", "method", "preset", "selection", "strength", "runs")
+COMPARED = (*NAMES, *SCORES, "p_value", "verdict", "gain_verdict")
 
 
 @pytest.fixture(scope="module")
@@ -125,5 +126,8 @@ def test_another_number_in_one_run_is_seen(
     assert not any(wrong(shown, expected) for shown, expected in zip(theirs, mine, strict=True))
 
 
-def test_the_generator_is_numpys() -> None:
-    assert [*philox(10, 1000)] == np.random.Philox(key=10).random_raw(1000).tolist()
+@pytest.mark.parametrize("degrees", [1, 2, 4, 5, 9, 20, 45])
+def test_students_t_is_scipys(degrees: int) -> None:
+    for at in (0.1, 1.0, 2.5, 10.0):
+        assert t_within(at, degrees) == pytest.approx(1 - 2 * t.sf(at, degrees), rel=1e-12)
+    assert t_quantile(degrees) == pytest.approx(t.ppf(0.975, degrees), rel=1e-12)

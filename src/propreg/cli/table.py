@@ -182,7 +182,7 @@ def _text(
 ) -> str:  # fmt: skip
     from propreg.fitting.picking import TITLES
     from propreg.store.errors import UsageError
-    from propreg.study.tables import ablation, costs, own_rule, pivot, ranking, search, text
+    from propreg.study.tables import ablation, costs, own_rule, pivot, ranking, search, text, together
     from propreg.study.tables.rows import engine_note, table_rows
 
     found = reading.results
@@ -198,7 +198,7 @@ def _text(
     beside = [] if rule or searched or select != "accuracy" else own_rule.listings(experiment, lines, found)
     beside += costs.listings(experiment, lines, found, costs.find_costs(reading.paths))
     beside += [*ranking.listings(experiment, lines, found), *search.listings(searched)]
-    listings = [*ablation.listings(experiment, lines, found), *beside]
+    listings = [*ablation.listings(experiment, lines, found), *together.listings(experiment, rows), *beside]
     notes = search.notes(searched) if searched else ablation.notes(lines)
     notes += [engines] if engines else []
     notes += [_RULE_NOTES.get(rule, f"Each run counts with the epoch that the rule {rule} reports.")] if rule else []

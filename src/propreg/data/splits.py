@@ -17,7 +17,7 @@ from propreg.data.errors import DataError
 from propreg.data.graph import PARTS, Split
 
 RANDOM_SPLITS = 6
-"""Where splits are drawn and nobody says how many: six can give p = 1/32, five only 1/16."""
+"""Where splits are drawn and nobody says how many: with six, 2.6 standard errors are significant, with three 4.3."""
 
 SmallClasses = Literal["error", "skip", "shrink"]
 

@@ -51,8 +51,8 @@ class Comparison:
     def helps(self) -> bool:
         """Whether the regularizer helps significantly, by the rule of ``propreg run``.
 
-        Validation chose a strength above 0, the 95 % interval of the difference on the test part lies above 0, and
-        p is at most 1/16, the smallest that five splits can give. ``mu > 0`` alone is the choice of validation.
+        Validation chose a strength above 0, and the 95 % interval of the difference on the test part lies above 0
+        (p < 0.05). ``mu > 0`` alone is the choice of validation.
         """
         return judge(self).kind == "helps"
 

@@ -13,7 +13,7 @@ from propreg.engine.spec import Result
 from propreg.fitting.picking import TITLES
 from propreg.fitting.shift import Shift, shift_of
 from propreg.fitting.verdict import Verdict
-from propreg.statistics import SIGNIFICANCE, smallest_p
+from propreg.statistics import t_quantile
 
 if TYPE_CHECKING:
     from propreg.fitting.result import FitResult
@@ -24,6 +24,7 @@ FEW_VALIDATION = 100
 CEILING = 0.97
 MANY_ISOLATED = 0.2
 MANY_IMPROVING = 0.25
+FEW_UNITS = 5
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ def reasons(facts: Facts, result: "FitResult", verdict: Verdict, option: str = "
             f"mu was picked on {facts.validation} validation nodes per split, fewer than {FEW_VALIDATION}: one node "
             f"more or less is {100 / facts.validation:.1f} points of accuracy, so the choice is partly chance."
         )
-    if verdict.pair is not None and smallest_p(count := verdict.pair.units) > SIGNIFICANCE:
+    if verdict.pair is not None and (count := verdict.pair.units) < FEW_UNITS:
         what = "splits" if len(result.splits) > 1 else "seeds"
         more = f"Use more with {option.format(what)}."
         if not result.finished:  # the whole fit may have enough, and more seeds than one split's may not exist
             what, more = "finished pairs of runs", "Let it train to the end for more."
         found.append(
-            f"{count} {what} are too few for a significant difference: p cannot go below {smallest_p(count):.2g}. "
-            f"{more}"
+            f"{count} {what} are few: a difference is significant from {t_quantile(count - 1):.1f} standard errors on, "
+            f"with {FEW_UNITS} of them from {t_quantile(FEW_UNITS - 1):.1f} on. {more}"
             if count > 1
             else f"One training of each kind shows little. {more}"
         )

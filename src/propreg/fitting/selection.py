@@ -72,8 +72,8 @@ def choose(scores: Scores) -> int:
 def matched(*runs: Runs) -> tuple[Runs, ...]:
     """The same arrays [splits, seeds], cut to runs that all of them have: whole splits, if there are any.
 
-    Else whole seeds; else one run of each split that has one: the statistics resample splits, so a split must not count
-    by how many of its seeds happened to finish.
+    Else whole seeds; else one run of each split that has one: the split is the unit of the statistics, so it must not
+    count by how many of its seeds happened to finish.
 
     Example:
         >>> [a.tolist() for a in matched(np.array([[1.0], [2.0]]), np.array([[3.0], [np.nan]]))]

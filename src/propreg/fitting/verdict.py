@@ -9,7 +9,7 @@ import numpy as np
 
 from propreg.engine.regularizers import REGULARIZERS
 from propreg.fitting.selection import Scores, choose, matched
-from propreg.statistics import SIGNIFICANCE, Difference, Runs, Summary, paired, smallest_p, summarize
+from propreg.statistics import Difference, Runs, Summary, paired, summarize
 
 NO_TEST = (
     "The data has no test nodes: the numbers are of the validation nodes, on which mu was chosen too, so they are "
@@ -147,8 +147,7 @@ def judge(result: Compared) -> Verdict:
 
     It helps if validation chose it and the difference on the test nodes is significant, see
     :attr:`propreg.statistics.Difference.verdict`; it harms if the difference is significant and negative. If the plain
-    model was chosen, it does not help if the interval of at least five units ends at 0 or below; else it was not
-    chosen.
+    model was chosen, such a difference shows that it does not help; else it was not chosen.
     """
     title = REGULARIZERS[result.method].title if result.method in REGULARIZERS else result.method
     here = result.judging.where + " so far" * (not result.finished)
@@ -164,7 +163,7 @@ def judge(result: Compared) -> Verdict:
 def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of: str) -> tuple[Kind, str]:
     apart = found.difference
     if not result.mu:
-        no_gain = apart.high <= 0 and smallest_p(found.units) <= SIGNIFICANCE
+        no_gain = apart.verdict == "worse"
         sentence = (
             f"{title} {'does not help' if no_gain else 'was not chosen'} {here}: {of}no strength did better than "
             "the plain model on validation, so the plain model was chosen. The best strength above 0, "

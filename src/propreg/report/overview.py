@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from propreg.names import dataset_title, model_title
 from propreg.report.study import Section, Study, StudyLine
-from propreg.statistics import Difference, Verdict
+from propreg.statistics import Difference, Verdict, holm
 from propreg.study.spec.paper import paper_number, printed_model
 from propreg.study.tables.rows import Row
-from propreg.study.tables.text import rule_phrase
 
 VERDICTS = ("reproduced", "higher", "lower", "inconclusive", "not recorded")
 FORMS = {
@@ -67,15 +66,21 @@ class GainMatrix:
         return FORMS[self.preset]
 
     @property
-    def rule(self) -> str:
-        """When a difference is significant."""
-        return rule_phrase(self.squares[0].line.line)
+    def gains(self) -> dict[str, int]:
+        """How many squares have which verdict on the gain against the paper's."""
+        found = Counter(square.row.gain_verdict for square in self.squares)
+        return {name: found[name] for name in VERDICTS[:-1]}
 
     @property
     def counts(self) -> dict[str, int]:
         """How many squares are better, worse and inconclusive, and how many have no difference."""
         found = Counter(square.verdict if square.apart else "not recorded" for square in self.squares)
         return {name: found[name] for name in ("better", "worse", "inconclusive", "not recorded")}
+
+    @property
+    def together(self) -> int:
+        """How many are better by p-values that hold for all squares at once."""
+        return sum(each.verdict == "better" for each in holm([s.apart for s in self.squares if s.apart is not None]))
 
     @property
     def known(self) -> int:

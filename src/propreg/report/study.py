@@ -16,7 +16,7 @@ from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line, load_experiment, study_names
 from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.rows import Row, line_rows, scale_of, scores_of
-from propreg.study.tables.text import rule_phrase, units_phrase
+from propreg.study.tables.text import units_phrase
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,6 @@ def _packed_line(mine: StudyLine, experiment: Experiment, grids: "_Grids") -> di
         "rows": [_packed_row(row) for row in mine.rows],
         "of": mine.runs_of,
         "units": units_phrase(line),
-        "rule": rule_phrase(line),
         **_score(line),
     }
 
@@ -147,7 +146,7 @@ def _score(line: Line) -> dict[str, Any]:
 def _packed_row(row: Row) -> dict[str, Any]:
     """What is known of a row; nine decimals, so that the page rounds to the digits that the tables print."""
     names = ("selection", "strength", "mean", "std", "low", "high", "p_value", "paper_mean", "paper_std", "won", "runs")
-    found: dict[str, Any] = {name: getattr(row, name) for name in (*names, "verdict", "failed")}
+    found: dict[str, Any] = {name: getattr(row, name) for name in (*names, "verdict", "gain_verdict", "failed")}
     if (apart := row.against_plain) is not None:
         found["apart"] = [round(value, 9) for value in (apart.mean, apart.low, apart.high)]
         found["against_plain"] = apart.verdict

@@ -22,7 +22,7 @@ from propreg.study.figures.build import figure_data, figure_names
 from propreg.study.figures.parts import Figure
 from propreg.study.figures.tsne_record import TsneRecord, find_tsne
 from propreg.study.spec.experiment import load_experiment, study_names
-from propreg.study.tables import ablation, costs
+from propreg.study.tables import ablation, costs, together
 from propreg.study.tables.costs import Costs, find_costs
 from propreg.study.tables.pivot import SIGNS
 from propreg.study.tables.rows import scale_of
@@ -71,7 +71,11 @@ def page_of(
             "scores": {section.name: _scores(section) for section in study.sections},
             "figures": figures,
             "matrices": matrices(study),
-            "listings": {mine.name: ablation.listings(mine, mine.lines, results) for mine in experiments},
+            "listings": {
+                each.name: ablation.listings(each.experiment, each.experiment.lines, results)
+                + together.listings(each.experiment, [row for line in each.lines for row in line.rows])
+                for each in study.sections
+            },
             "below": {mine.name: costs.listings(mine, mine.lines, results, measured) for mine in experiments},
             "tallies": tallied,
             "findings": _findings(study, figures, results),

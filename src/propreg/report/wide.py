@@ -34,6 +34,11 @@ class Entry:
         """That of the verdict, empty if there is none."""
         return SIGNS.get(self.row.verdict, "")
 
+    @property
+    def gain_sign(self) -> str:
+        """That of the verdict on the gain."""
+        return SIGNS.get(self.row.gain_verdict, "")
+
 
 @dataclass(frozen=True)
 class WideRow:

@@ -67,7 +67,7 @@ def table(comparison: "Comparison | MoleculeComparison") -> Iterator[str]:
         yield from wrapped(f"One pair of runs gives neither an interval nor a test: use more with --{what}s. {chosen}")
         return
     yield from wrapped(
-        f"Paired on the same {what}s: p = {apart.p_value:.2g} (sign flips of {counted(pair.units, what)}), better in "
+        f"Paired on the same {what}s: p = {apart.p_value:.2g} (t test on {counted(pair.units, what)}), better in "
         f"{100 * apart.won:.0f} % of the paired runs. {chosen}"
     )
 

@@ -37,12 +37,12 @@ def test_numbers_come_from_the_record_until_the_runs_are_there() -> None:
     figure = figure_data("fig-tsne", Results(), tsne=made_up_record())
     table = figure.panels[5].table
     assert table[1][0] == "plain"
-    assert table[4][1] == "0.31\n0.31–0.31"
+    assert table[4][1] == "0.31\n0.30–0.31", "0.309 ± 2.262 · 0.0061 / √10"
     assert table[4][4].startswith("73.0\n")
     assert "from these trainings" in figure.marks
     results = recorded("fig-tsne", lambda _: 88.0, measures=lambda case: {"omega": 3.0 + case.mu, "length": 10.0})
     figure = figure_data("fig-tsne", results, tsne=made_up_record())
-    assert figure.panels[5].table[4][1:] == ("0.31\n0.31–0.31", "0.35\n0.35–0.35", "3.50\n3.50–3.50", "88.0\n88.0–88.0")
+    assert figure.panels[5].table[4][1:] == ("0.31\n0.30–0.31", "0.35\n0.35–0.35", "3.50\n3.50–3.50", "88.0\n88.0–88.0")
     assert "from the recorded runs" in figure.marks
 
 

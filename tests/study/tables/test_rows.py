@@ -57,7 +57,7 @@ def test_strengths_are_picked_on_validation_and_the_smaller_of_equals() -> None:
     assert first.mean == pytest.approx(71.2)
     assert first.std == pytest.approx(np.std([71.0, 71.1, 71.2, 71.3, 71.4]))
     assert first.difference == pytest.approx(1.2)
-    assert first.p_value == 1 / 16
+    assert first.p_value == pytest.approx(7.069350e-5), "t = 1.2 / (0.158 / √5), 4 degrees of freedom"
     assert (first.won, first.runs) == (1.0, 20)
     assert first.low is not None
     assert first.low < 71.2
@@ -69,7 +69,7 @@ def test_a_single_strength_is_fixed_and_has_one_row() -> None:
     (row,) = line_rows(line, "", _results(line, counts, counts))
     assert (row.selection, row.strength, row.runs) == ("fixed", 0.5, 20)
     assert row.difference == pytest.approx(1.2)
-    assert (row.p_value, row.won) == (1 / 16, 1.0)
+    assert (row.p_value, row.won) == (pytest.approx(7.069350e-5), 1.0)
     method, picked_on, strength, accuracy, *_ = text.cells(row)
     assert (method, picked_on, strength, accuracy) == ("P-reg (paper form)", "fixed", "0.5", "71.20 ± 0.14")
     assert next(csv.DictReader(io.StringIO(text.to_csv([row]))))["selection"] == "fixed"
@@ -156,7 +156,7 @@ def test_csv_has_the_columns_scripts_rely_on() -> None:
     rows = list(csv.DictReader(io.StringIO(table)))
     wanted = (
         "model dataset method preset selection strength runs mean std low high difference p_value "
-        "paper_mean paper_std verdict"
+        "paper_mean paper_std verdict gain_verdict"
     )
     assert tuple(wanted.split()) == COLUMNS
     assert [(row["model"], row["method"], row["selection"]) for row in rows[:3]] == [

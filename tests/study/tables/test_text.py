@@ -14,13 +14,14 @@ PLAIN = Row(
 )
 PICKED = Row(
     *("gcn", "cora", "confidence_penalty", "official sign", "validation", 0.45, 25, 82.72, 1.09, 81.86, 83.57),
-    *(2.79, 0.0625, 82.83, 1.16, "inconclusive", 1.0, 3),
+    *(2.79, 0.0625, 82.83, 1.16, "inconclusive", "reproduced", 1.0, 3),
 )
 BEST = Row(**(vars(PICKED) | {"selection": "test", "strength": 0.5, "mean": 83.25, "failed": 0}))
 LITTLE = Row(
     *("gat", "cora", "preg", "paper", "validation", None, 7, None, None, None, None, None, None, 82.83, 1.16),
     "incomplete: 7 of 500 runs",
 )
+UNJUDGED = {"verdict": "", "gain_verdict": ""}
 ROWS = [PLAIN, PICKED, BEST, LITTLE]
 WIDEST = max(map(len, to_text(TABLE, ROWS).removesuffix("\n".join(NOTES) + "\n").splitlines()))
 NARROWEST = len("    validation  7 of 500 runs  inconclusive (3 NaN)")
@@ -95,7 +96,7 @@ def test_a_fixed_strength_says_so() -> None:
 
 def test_columns_without_a_word_are_not_missed() -> None:
     """An experiment that the paper has no numbers of has no verdicts either."""
-    rows = [Row(**(vars(row) | {"paper_mean": None, "paper_std": None, "verdict": ""})) for row in (PLAIN, BEST)]
+    rows = [Row(**(vars(row) | {"paper_mean": None, "paper_std": None, **UNJUDGED})) for row in (PLAIN, BEST)]
     text = to_terminal(TABLE, rows, 100)
     assert columns(text) == ["picked on", "strength", "accuracy", "95 % interval", "difference", "p", "won"]
     assert "Left out" not in text
@@ -106,7 +107,7 @@ def test_a_model_on_a_dataset_has_one_block_though_an_experiment_comes_back_to_i
         text = to_terminal(TABLE, [PLAIN, LITTLE, BEST], width)
         assert text.count("gcn on cora\n") == text.count("gat on cora\n") == 1
         assert text.index("P-reg (paper form)") > text.index("confidence penalty")
-    wide = to_text(TABLE, [Row(**(vars(row) | {"paper_mean": None, "verdict": ""})) for row in (PLAIN, BEST)])
+    wide = to_text(TABLE, [Row(**(vars(row) | {"paper_mean": None, **UNJUDGED})) for row in (PLAIN, BEST)])
     assert " won\n" in wide, "nothing stands in the columns after it"
 
 

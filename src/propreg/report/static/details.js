@@ -124,7 +124,7 @@ function wordsOf(line, row, model) {
     const [mean, low, high] = row.apart;
     const sure = row.against_plain === 'inconclusive' ? 'inconclusive' : `significantly ${row.against_plain}`;
     words.push(
-      `On the same splits and seeds it is ${shown(Math.abs(mean))}${score.points} ${mean < 0 ? score.worse : score.better} the plain ${model} (95 % interval ${shown(low, true)} to ${shown(high, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the sign-flip test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. A difference is significant if ${line.rule}.`,
+      `On the same splits and seeds it is ${shown(Math.abs(mean))}${score.points} ${mean < 0 ? score.worse : score.better} the plain ${model} (95 % interval ${shown(low, true)} to ${shown(high, true)}): ${sure}. It is better in ${Math.round(100 * (row.won || 0))} % of the paired runs; the paired t test over the ${line.units} gives p = ${decimals(row.p_value, 3)}. A difference is significant if p < 0.05, that is if its 95 % interval excludes 0.`,
     );
     if (row.selection === 'test') words.push(ON_TEST);
   } else if (line.family !== 'plain') {
@@ -133,6 +133,7 @@ function wordsOf(line, row, model) {
     );
   }
   if (row.verdict) words.push((VERDICT_WORDS[row.verdict] || row.verdict).replace('MARGIN', `${score.margin}${score.points}`));
+  if (row.gain_verdict) words.push(`Its gain over the plain model, against the gain that the paper prints: ${row.gain_verdict}.`);
   if (row.failed) words.push(`${row.failed} of these runs ended in NaN; they count with their best epoch before.`);
   return words;
 }

@@ -52,6 +52,7 @@ function makeList(data, section, title) {
       value: (each) =>
         missing(each) ? `${each.row.runs || 0} of ${each.line.of} runs recorded` : each.row.verdict || '',
     },
+    { name: 'on the gain', value: (each) => each.row.gain_verdict || '' },
     number(
       'against plain',
       (each) => apart(each, 0),

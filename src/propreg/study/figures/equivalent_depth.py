@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from propreg.statistics import EXACT_UP_TO, Runs, paired
+from propreg.statistics import Runs, paired, t_quantile
 from propreg.study.figures.curves import Point
 from propreg.study.figures.parts import Value
 
@@ -46,10 +46,11 @@ def equivalent_depth(levels: Mapping[int, Runs], points: Sequence[Point]) -> Equ
     means = [float(point.values.mean()) for point in known if point.values is not None]
     falling = 1 + sum(1 for _ in itertools.takewhile(lambda p: p[1] < p[0], itertools.pairwise(means)))
     chosen = list(itertools.takewhile(lambda i: at[-1] <= means[i] <= at[0], range(falling)))
-    ends = [_interval(levels, layers, known[i].values) for i in chosen]
+    depths = [float(_depths(np.array([means[i]]), at[None], layers)[0]) for i in chosen]
+    ends = [_interval(each, levels, layers, known[i].values) for i, each in zip(chosen, depths, strict=True)]
     return EquivalentDepth(
         tuple(known[i].x for i in chosen),
-        tuple(float(_depths(np.array([means[i]]), at[None], layers)[0]) for i in chosen),
+        tuple(depths),
         tuple(None if end is None else end[0] for end in ends),
         tuple(None if end is None else end[1] for end in ends),
         _why(points, means, falling, len(chosen), (layers[0], layers[-1], float(at[-1]))),
@@ -76,15 +77,18 @@ def _depths(values: NDArray[np.float64], at: NDArray[np.float64], layers: Sequen
     return np.asarray(layers[0] + (done * np.diff(layers)).sum(axis=1), np.float64)
 
 
-def _interval(levels: Mapping[int, Runs], layers: Sequence[int], values: Runs | None) -> tuple[float, float] | None:
-    """A 95 % interval by resampling splits, of the levels and the curve together.
+def _interval(
+    depth: float, levels: Mapping[int, Runs], layers: Sequence[int], values: Runs | None
+) -> tuple[float, float] | None:
+    """A 95 % interval from the depths that are read without one split each: a jackknife, of a mean the usual interval.
 
-    The levels fall in every split, or they would not fall significantly; so they do in every resample.
+    The levels fall significantly, so they do without any one split.
     """
-    if values is None or not 1 < len(values) <= EXACT_UP_TO:
+    if values is None or len(values) < 2:
         return None
-    takes = np.array(list(itertools.product(range(len(values)), repeat=len(values))))
-    at = np.stack([levels[each].mean(axis=1)[takes].mean(axis=1) for each in layers], axis=1)
-    means = values.mean(axis=1)[takes].mean(axis=1)
-    low, high = np.quantile(_depths(means, at, layers), [0.025, 0.975])
-    return float(low), float(high)
+    count = len(values)
+    others = (1 - np.eye(count)) / (count - 1)
+    at = np.stack([others @ levels[each].mean(axis=1) for each in layers], axis=1)
+    read = _depths(others @ values.mean(axis=1), at, layers)
+    half = t_quantile(count - 1) * ((count - 1) * float(read.var())) ** 0.5
+    return max(depth - half, layers[0]), min(depth + half, layers[-1])

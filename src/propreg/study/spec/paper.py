@@ -5,7 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from propreg.statistics import Runs, between_seeds
+from propreg.statistics import Runs, between_seeds, t_quantile
 from propreg.study.spec.presets import named_model
 
 MARGIN = 1.0
@@ -47,10 +47,11 @@ def published_strength(model: str, dataset: str) -> float | None:
 
 
 def verdict(test: Runs, paper_mean: float, margin: float = MARGIN) -> str:
-    """How our mean compares with the paper's.
+    """How our mean compares with the paper's; of differences to the plain model, how our gain does.
 
     The paper's splits and number of seeds are ours, so only the seeds differ. With s our standard deviation between
-    seeds of the same split, n runs, and d = ours − the paper's, the difference is known to within 1.96 · s · √(2/n):
+    seeds of the same split, n runs, and d = ours − the paper's, the difference is known to within t · s · √(2/n), where
+    t is Student's for as many degrees of freedom as there are seeds beyond one in each split:
 
     * ``reproduced``: all of that interval lies within the margin, ±1 point;
     * ``higher``, ``lower``: it does not, and it leaves out 0;
@@ -63,7 +64,7 @@ def verdict(test: Runs, paper_mean: float, margin: float = MARGIN) -> str:
         ('inconclusive', 'higher', 'reproduced')
     """
     apart = float(test.mean()) - paper_mean
-    noise = 1.96 * between_seeds(test) * (2 / test.size) ** 0.5
+    noise = t_quantile(test.size - len(test)) * between_seeds(test) * (2 / test.size) ** 0.5
     if abs(apart) + noise <= margin:
         return "reproduced"
     if abs(apart) > noise:

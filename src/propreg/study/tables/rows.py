@@ -68,7 +68,8 @@ class Row:
     ``selection`` is how the strength was picked: ``"validation"``, ``"test"`` (best on test, as the paper's numbers
     seem to be), ``"fixed"`` if the line has only one, or ``"none"`` for the plain model. ``low`` … ``high`` is a 95 %
     interval of the mean; ``difference`` and ``p_value`` are against the plain model on the same splits and seeds.
-    ``verdict`` is against the paper's number; of an incomplete line it counts the recorded runs. ``won`` is the share
+    ``verdict`` is against the paper's number, ``gain_verdict`` against the paper's difference to its plain model, where
+    it prints both; of an incomplete line ``verdict`` counts the recorded runs. ``won`` is the share
     of runs better than the plain one of the same split and seed, ``failed`` the number of runs whose loss became NaN;
     they count with their best epoch before. ``at_end`` marks the smallest or largest strength of the grid.
     ``against_plain`` is the whole paired difference, positive where the method is better.
@@ -90,6 +91,7 @@ class Row:
     paper_mean: float | None = None
     paper_std: float | None = None
     verdict: str = ""
+    gain_verdict: str = ""
     won: float | None = None
     failed: int = 0
     at_end: bool = False
@@ -262,6 +264,10 @@ def _row(
     cell, test, scale = line.cells[at], accuracies[at].test, scale_of(line.dataset)
     base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
     mean, std = _paper(line, paper)
+    plain = paper_number(paper, line.model, "plain", "plain", line.dataset)
+    on_gain = ""
+    if base is not None and mean is not None and plain is not None:
+        on_gain = verdict(scale.sign * (test - base.test), scale.sign * (mean - plain[0]), scale.margin)
     return row_of(
         line,
         selection,
@@ -271,6 +277,7 @@ def _row(
         paper_mean=mean,
         paper_std=std,
         verdict="" if mean is None else verdict(test, mean, scale.margin),
+        gain_verdict=on_gain,
         failed=results.failed(cell, line.splits, line.seeds),
         at_end=len(line.cells) > 1 and at in (0, len(line.cells) - 1),
     )
