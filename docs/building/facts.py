@@ -19,6 +19,7 @@ from typing import Any
 from building.molecules import ratios, verdicts
 from building.record import FORMS, OFFICIAL_FORM, RESULTS, ROOT, Curve, Point, curve, curves, published
 from building.tables import benchmark, both_forms
+from propreg.statistics import holm
 from propreg.store.progress import count_runs
 from propreg.store.results import Results
 from propreg.study.figures.build import figure_data
@@ -102,6 +103,8 @@ def facts(results: Results) -> dict[str, Any]:
         "lowest_gain": lambda method: min(c.picked.gain for c in _gcn(results, method)),
         "highest_gain": lambda method: max(c.picked.gain for c in _gcn(results, method)),
         "significant_gains": lambda method: sum(c.picked in c.helping for c in _gcn(results, method)),
+        "better_cells": lambda *key: _better(results, *key),
+        "gain_verdicts": lambda verdict: _gain_verdicts(results)[verdict],
         "smallest_picks": lambda model: _smallest(results, model)[0],
         "picks_of": lambda model: _smallest(results, model)[1],
         "cost_of_picking": lambda which: max(_costs(results)) if which == "most" else fmean(_costs(results)),
@@ -216,6 +219,20 @@ def _smallest(results: Results, model: str) -> tuple[int, int]:
     """How many picks, over both forms, are the smallest strength of the grid, and how many there are."""
     found = [c for method in FORMS for c in curves("table1", method, results) if c.line.model == model]
     return sum(c.picked == c.points[0] for c in found), len(found)
+
+
+def _better(results: Results, method: str, together: str = "") -> int:
+    """In how many cells of Table 1 the gain is significant, each by itself or all of them together."""
+    gains = [c.picked.difference for c in curves("table1", method, results)]
+    return sum(each.verdict == "better" for each in (holm(gains) if together else gains))
+
+
+def _gain_verdicts(results: Results) -> Counter[str]:
+    """The gains of P-reg in Table 1 against the paper's, in the official-code form."""
+    rows = table_rows(load_experiment("table1"), results)
+    return Counter(
+        r.gain_verdict for r in rows if (r.method, r.preset, r.selection) == ("preg", "reference", "validation")
+    )
 
 
 def _costs(results: Results) -> list[float]:

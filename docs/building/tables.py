@@ -247,12 +247,6 @@ def comparators(results: Results) -> str:
     return table(["", *(DATASETS[name] for name in datasets), "the paper, plain"], body)
 
 
-def significant(row: Row) -> str:
-    """``"better"`` or ``"worse"`` where the interval of the difference excludes 0 and p < 0.05, else nothing."""
-    apart = row.against_plain
-    return apart.verdict if apart is not None and apart.p_value < 0.05 else ""
-
-
 def _step(plain: Row | None, ours: Row | None) -> str:
     """A plain mean, and that with P-reg."""
     chosen = plain or ours
@@ -260,7 +254,7 @@ def _step(plain: Row | None, ours: Row | None) -> str:
     before = f"–{own}" if plain is None or plain.mean is None else f"{decimals(plain.mean, 1)}{own}"
     if ours is None:
         return before
-    mark = {"better": "**", "worse": "*"}.get(significant(ours), "")
+    mark = "" if ours.against_plain is None else {"better": "**", "worse": "*"}.get(ours.against_plain.verdict, "")
     after = "–" if ours.mean is None else f"{mark}{decimals(ours.mean, 1)}{mark}"
     return f"{before} → {after}{'‡' if ours.at_end and ours.mean is not None else ''}"
 
@@ -305,7 +299,8 @@ def disagreements(results: Results) -> str:
     """The same as a table."""
     rows = []
     for experiment, row, best in differing(results):
-        name = f"{model_title(row.model)} + {method_title(row.method, row.preset)}"
+        plus = "" if row.method == "plain" else f" + {method_title(row.method, row.preset)}"
+        name = f"{model_title(row.model)}{plus}"
         where = f"{EXPERIMENTS[experiment]}: {name}, {DATASETS[row.dataset]}"
         ours, theirs = mean_std(row.mean, row.std), mean_std(row.paper_mean, row.paper_std)
         rows.append([where, ours, "" if best is None else decimals(best.mean), theirs, row.verdict])

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from building.facts import Number, facts, hours, passages
 from building.record import FORMS, MODELS, OFFICIAL_FORM, Curve, curves, signed, training_curves
 from building.regions import prose
-from building.tables import SIZES, differing, region, significant
+from building.tables import SIZES, differing, region
 from propreg.cli.app import app
 from propreg.data.benchmarks.catalog import NODE_SETS
 from propreg.data.benchmarks.load import load_node_graph
@@ -132,10 +132,10 @@ def test_the_study_is_complete_but_for_three_molecule_sets_and_a_part_of_table_2
 def test_study_p_reg_on_top_of_other_methods(results: Results) -> None:
     rows = table_rows(load_experiment("table2"), results, rule=OWN)
     judged = [row for row in rows if row.selection == "validation" and row.mean is not None]
-    better = {(row.model, row.dataset) for row in judged if significant(row) == "better"}
+    better = {(row.model, row.dataset) for row in judged if row.against_plain and row.against_plain.verdict == "better"}
     helped = {"appnp", "deep-appnp", "s2gc", "dagnn", "tuned-gcn", "gmnn", "correct-smooth"}
     assert {model for model, _ in better if {(model, "cora"), (model, "citeseer")} <= better} == helped
-    assert {model for model, dataset in better if dataset == "citeseer"} == helped | {"graphmix"}
+    assert {model for model, dataset in better if dataset == "citeseer"} == helped | {"graphmix", "nasa"}
     assert all(dataset != "pubmed" for _, dataset in better)
     others = {"graphat", "graphvat", "o-bvat", "s-bvat", "nasa", "grand"}
     gains = [row.difference for row in judged if row.model in others and row.difference is not None]
@@ -155,10 +155,10 @@ def test_study_seeds_that_lose_a_class(results: Results) -> None:
         assert int((found.test < np.median(found.test) - 10).sum()) == lost
 
 
-def test_study_p_reg_on_molecules_is_mostly_inconclusive(results: Results) -> None:
+def test_study_p_reg_on_molecules_is_inconclusive(results: Results) -> None:
     rows = [row for row in table_rows(load_experiment("table3"), results) if row.selection != "test"]
     verdicts = [row.against_plain.verdict for row in rows if row.against_plain is not None]
-    assert [verdicts.count(kind) for kind in ("better", "worse", "inconclusive")] == [1, 1, 14]
+    assert verdicts == ["inconclusive"] * 16
 
 
 # What the pages say in words. Where one of these fails, new runs have changed the picture: change the page.
@@ -246,17 +246,19 @@ def test_forms_one_pass_does_at_least_as_well_as_two(results: Results) -> None:
 
 
 def test_forms_which_changes_matter(results: Results) -> None:
-    """The three groups of the page: significant on one dataset at most, worse on most, or on some."""
+    """The three groups of the page: significant on one dataset at most in either direction, worse on most, or mixed."""
     judged = {
         method: [e.verdict for e in changes(results, method) if e.verdict in ("better", "worse")] for method in CHANGES
     }
     assert {len(changes(results, method)) for method in CHANGES} == {7}
-    none = {"preg-sym", "preg-loops", "preg-sym_loops", "preg-two_passes", "preg-reference", "preg-threshold_0_1"}
+    none = {"preg-sym", "preg-loops", "preg-sym_loops", "preg-two_passes", "preg-reference"}
+    none |= {"preg-threshold_0_1", "preg-threshold_0_5"}
     worse = {"preg-detach_self", "preg-paper_squared_error", "preg-paper_kl"}
-    assert {method for method, found in judged.items() if len(found) <= 1} == none
+    assert {method for method, found in judged.items() if max(map(found.count, ("better", "worse"))) <= 1} == none
+    assert [method for method in none if len(judged[method]) > 1] == ["preg-sym_loops"]
     assert {method for method, found in judged.items() if found.count("worse") > 3} == worse
     assert all(judged[method].count("better") == 0 for method in worse)
-    mixed = {"preg-detach_neighbors", "preg-annealed", "preg-threshold_0_5"}
+    mixed = {"preg-detach_neighbors", "preg-annealed"}
     assert {*CHANGES} == none | worse | mixed
 
 
@@ -264,7 +266,7 @@ def test_choosing_schedules(results: Results) -> None:
     wanted = {
         "preg-annealed": {"photo": "better", "citeseer": "worse", "pubmed": "worse"},
         "preg-threshold_0_1": {},
-        "preg-threshold_0_5": {"physics": "worse", "photo": "worse"},
+        "preg-threshold_0_5": {"photo": "worse"},
     }
     for method, judged in wanted.items():
         assert {e.dataset: e.verdict for e in changes(results, method) if e.verdict in ("better", "worse")} == judged
@@ -314,7 +316,10 @@ def test_study_every_place_that_differs_is_explained(results: Results) -> None:
     assert found == {
         *(("preg", "gcn", dataset) for dataset in ("computers", "cora")),
         *(("preg", "gat", dataset) for dataset in ("computers", "citeseer")),
-        *(("preg", "mlp", dataset) for dataset in ("physics", "photo", "cs")),
+        *(("preg", "mlp", dataset) for dataset in ("physics", "photo")),
+        ("plain", "gat", "cora"),
+        ("confidence_penalty", "gcn", "citeseer"),
+        ("confidence_penalty", "mlp", "physics"),
         *(("label_smoothing", model, "physics") for model in ("gcn", "mlp")),
         *(("confidence_penalty", "gat", dataset) for dataset in ("citeseer", "computers", "photo")),
         *(("laplacian", "mlp", dataset) for dataset in ("cora", "citeseer", "physics")),
@@ -358,6 +363,11 @@ def test_study_what_is_said_of_the_choice_of_strength(results: Results) -> None:
     smoothing = [found["label_smoothing", "", "mlp", "physics", way] for way in ("validation", "test")]
     assert smoothing == [(0.7, "lower"), (0.0001, "reproduced")]
     verdicts = {place: verdict for place, (_, verdict) in found.items()}
+    for model, dataset in (("gcn", "citeseer"), ("mlp", "physics")):
+        both = [verdicts["confidence_penalty", "paper", model, dataset, way] for way in ("validation", "test")]
+        assert both == ["lower", "reproduced"]
+    gat = next(r for r in rows if (r.model, r.dataset, r.method) == ("gat", "cora", "plain"))
+    assert (gat.mean or 0.0) - (gat.paper_mean or 0.0) == pytest.approx(0.5, abs=0.1)
     penalty = [
         {verdicts["confidence_penalty", sign, "gat", dataset, way] for way in ("validation", "test")}
         for dataset in ("citeseer", "computers", "photo")
@@ -394,14 +404,13 @@ def test_study_what_is_said_of_a_laplacian_of_an_mlp(results: Results, dataset: 
         assert {judged[f"{form} {way}"] for form in ("mean", "sum") for way in ("validation", "test")} == {"higher"}
 
 
-def test_study_what_is_said_of_the_mlp_on_photo_and_cs(results: Results) -> None:
+def test_study_what_is_said_of_the_mlp_on_photo(results: Results) -> None:
     rows = [row for row in table_rows(load_experiment("table1"), results) if (row.model, row.method) == ("mlp", "preg")]
     verdicts = {(row.dataset, row.preset, row.selection): row.verdict for row in rows}
     assert verdicts["photo", "reference", "validation"] == "lower"
     assert verdicts["photo", "reference", "test"] == "inconclusive"
     assert _at_published_strength(results, "photo") == "lower"
     assert _at_published_strength(results, "physics") == "reproduced"
-    assert verdicts["cs", "paper", "validation"] == "higher"
     stds = {row.dataset: row.paper_std or 0.0 for row in rows}
     assert stds["photo"] > np.median([*stds.values()])
 
@@ -444,9 +453,9 @@ def test_study_squared_error(results: Results) -> None:
     helped = {
         (row["model"], row["dataset"])
         for row in picked
-        if float(row["difference"]) > 0 and float(row["p_value"]) == 2 / 32
+        if float(row["difference"]) > 0 and float(row["p_value"]) < 0.05
     }
-    assert helped == {("gcn", "computers"), ("gat", "photo")}
+    assert helped == {("gcn", "computers")}
     known = facts(results)
     for row in picked:
         gain = known["gain"][f"table-phi/{row['model']}/{row['dataset']}/preg-squared_error"]

@@ -48,7 +48,11 @@ def test_the_headline_counts_both_forms_and_names_them(results: Results, monkeyp
     both = paper_worse(results)
     assert [each.counts["better"] for each in both] == [1, 0]
     monkeypatch.setattr("propreg.report.study_html.matrices", lambda _: list(both))
+    assert [each.together for each in both] == [1, 0]
+    assert sum(both[0].gains.values()) == 2
     text = part(page_of(results), "overview").text
+    assert "1 more accurate by p-values for all of them together (Holm)" in text
+    assert f"What P-reg adds in Table 1, {FORMS['reference']}: {both[0].gains['reproduced']} of 2 gains" in text
     assert f"1 of 2 {FORMS['reference']} 1 less accurate" in text
     assert f"0 of 2 {FORMS['paper']} 1 less accurate, 1 inconclusive" in text
     assert "official-code form" in FORMS["reference"]
