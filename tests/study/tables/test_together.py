@@ -20,7 +20,7 @@ def rows() -> list[Row]:
 
 def test_they_are_holms(rows: list[Row]) -> None:
     found = listings(TABLE, rows)
-    assert [each.title.partition(":")[0] for each in found] == ["P-reg (official code)", "P-reg (paper)"]
+    assert [each.title.partition(":")[0] for each in found] == ["P-reg (official-code form)", "P-reg (paper form)"]
     for listing, preset in zip(found, ("reference", "paper"), strict=True):
         mine = [row for row in rows if (row.method, row.preset, row.selection) == ("preg", preset, "validation")]
         by_p = sorted((row.p_value or 0.0, row.model, row.dataset) for row in mine)
