@@ -1,5 +1,7 @@
 """On a GPU: the sampler, the loader, P-reg on its batches, and the graphs that are drawn there."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -50,8 +52,10 @@ def test_nothing_waits_for_the_gpu_between_hops() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TorchSampler, "_cut", end)
-        torch.cuda.set_sync_debug_mode("error")
         try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="Synchronization debug mode is a prototype feature")
+                torch.cuda.set_sync_debug_mode("error")
             sampler(seeds, generator)
         finally:
             torch.cuda.set_sync_debug_mode("default")

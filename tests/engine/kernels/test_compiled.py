@@ -90,13 +90,13 @@ def words(nodes: int = 300, rare: float = 0.001, *, even: bool = True, classes: 
 
 
 def epoch(graph: Graph, model: Model, method: Method, dtype: torch.dtype = torch.float32) -> None:
-    """One epoch of three replicas, unrecorded."""
+    """An epoch of three replicas, unrecorded: the second, since weights before the first step are not judged."""
     part = np.arange(graph.num_nodes) % 3
     problem = Problem(graph, {"a": Split(part == 0, part == 1, part == 2)}, torch.device("cpu"), dtype)
     replicas = [Replica(seed=i, split="a", strength=0.3) for i in range(3)]
     (phase,) = one_phase(problem, replicas, model=model, method=method, protocol=Protocol())
     run = Epoch(phase, problem.y)
-    run(1)
+    run(2)
 
 
 GAT = Model("gat", hidden=16, input_dropout=0.6, attention_dropout=0.6)
