@@ -63,7 +63,7 @@ def run(
     ] = None,
     smiles_column: Annotated[str, typer.Option(help="The column of --molecules with SMILES.")] = "smiles",
     target: Annotated[
-        list[str] | None, typer.Option(help="A column of --molecules to learn; give it again for more.")
+        list[str] | None, typer.Option(help="A column of --molecules to learn; repeat it for more.")
     ] = None,
     model: Annotated[
         str,
@@ -154,7 +154,7 @@ def run(
     select: Annotated[
         str | None,
         typer.Option(
-            help="By what mu is picked on validation, if not by --metric: balanced is the mean recall of the classes; "
+            help="What mu is picked by on validation, if not --metric: balanced is the mean recall of the classes; "
             "reweighted weighs them by their estimated frequency among the nodes outside training and validation; loss "
             "is the cross-entropy.",
             metavar=f"<{'|'.join(SELECTIONS)}>",

@@ -42,7 +42,10 @@ def status(
     results: ResultsPath = None,
     as_json: Json = False,
 ) -> None:
-    """Show how much of an experiment is recorded and about how long the rest takes; without a name, of all."""
+    """Show how much of an experiment is recorded and about how long the rest will take; without a name, of all of them.
+
+    Stores of shards that lie beside the store are counted, too.
+    """
     with one_sentence():
         from propreg.store.errors import UsageError
 

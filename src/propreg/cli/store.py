@@ -120,7 +120,7 @@ def leases(
         bool, typer.Option("--clear", help="Remove the leases of processes that do not run on this machine.")
     ] = False,
 ) -> None:
-    """Show which processes train which batches, also those that were killed."""
+    """Show which processes train which batches, including processes that were killed."""
     with one_sentence():
         import time
 
