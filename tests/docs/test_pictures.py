@@ -109,7 +109,7 @@ def test_the_graph_to_explore_is_as_the_text_says() -> None:
     page = (FOLDER.parent / "index.md").read_text(encoding="utf-8")
     best = max(found.accuracy(mu) for mu in found.strengths)
     assert f"gets {found.accuracy(0.0):.0%} of the other" in " ".join(page.split())
-    assert f"agree bring {best:.0%};" in " ".join(page.split())
+    assert f"neighbors that agree, it gets {best:.0%};" in " ".join(page.split())
     assert found.accuracy(0.5) == best
     assert len(set(np.array(found.percent[-1]).argmax(1)[~np.isin(np.arange(60), found.labeled)])) == 1
 
