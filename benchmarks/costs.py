@@ -6,6 +6,7 @@ what is no program, such as GAM, has none. Memory is the peak of the tensors on 
 what each further run adds; torch counts none on a CPU. ``--save`` writes after every line. Needs the benchmark data.
 """
 
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -68,21 +69,29 @@ class Clock:
 
 def train(problem: Problem, cell: Cell, replicas: Sequence[Replica], size: Size) -> tuple[float, int]:
     """Milliseconds of an epoch of a batch, and its peak memory in bytes."""
-    cuda = problem.device.type == "cuda"
-    if cuda:
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
+    held(problem.device)
     clock = Clock(size, problem.device)
     options = Options(batch=len(replicas), workers=1, stop=clock)
     protocol = replace(cell.protocol, rule="last")  # so that no run leaves the batch
     results = [result for _, result in train_all(problem, cell.model, cell.method, replicas, protocol, options)]
     epochs = max((result.epochs for result in results), default=0)
-    return clock.per_epoch(epochs), torch.cuda.max_memory_allocated() if cuda else 0
+    return clock.per_epoch(epochs), torch.cuda.max_memory_allocated() if problem.device.type == "cuda" else 0
+
+
+def held(device: torch.device) -> int:
+    """The bytes that are held once nothing is held in vain; the peak is counted anew from here."""
+    gc.collect()
+    if device.type != "cuda":
+        return 0
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    return torch.cuda.memory_allocated()
 
 
 def measure(line: Line, trainer: Trainer, size: Size) -> Iterator[Record]:
     """The records of a line: alone at its first strength, and in a batch of seeds × strengths."""
     cell, device, case = line.cells[0], trainer.device.type, case_of(line)
+    before = held(trainer.device)  # without the graph, which counts
     plain = line.method.method == "plain"
     cells = [cell if plain else replace(cell, strength=mu) for mu in STRENGTHS[: size.strengths]]
     runs = [Run(each, line.splits[0], seed) for each in cells for seed in range(size.seeds)]
@@ -91,7 +100,7 @@ def measure(line: Line, trainer: Trainer, size: Size) -> Iterator[Record]:
     alone, alone_bytes = train(problem, cell, replicas[:1], size)
     yield Record(case, device, EPOCH, alone, "ms")
     if device == "cuda":
-        yield Record(case, device, PEAK, alone_bytes / 1e6, "MB")
+        yield Record(case, device, PEAK, (alone_bytes - before) / 1e6, "MB")
     if cell.model.architecture.trainer is not None:
         return
     together, together_bytes = train(problem, cell, replicas, size)
@@ -111,10 +120,10 @@ def main() -> None:
     lines = [line for line in compared() if models is None or line.model in models]
     datasets = given.datasets or (["citeseer"] if given.quick else None)
     lines = [line for line in lines if datasets is None or line.dataset in datasets]
-    trainer, size = Trainer(given.device), QUICK if given.quick else Size()
+    size = QUICK if given.quick else Size()
     records: list[Record] = []
     for line in lines:
-        records += measure(line, trainer, size)
+        records += measure(line, Trainer(given.device), size)
         write(records, given.device, given.save)
     show(records, given.device, given.json, given.save)
 
