@@ -68,6 +68,27 @@ def test_the_graph_of_the_run_gets_the_predictions_of_the_run(ran: Any) -> None:
     assert ran.exit_code == 0
 
 
+def test_columns_of_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine").mkdir()
+    x, named = np.asarray(GRAPH.x), [GRAPH.class_names[c] for c in GRAPH.y]
+    head = ",".join(["name", "species", *(f"f{i}" for i in range(x.shape[1]))])
+    lines = [
+        ",".join([f"n{i}", name, *(f"{v:g}" for v in row)]) for i, (name, row) in enumerate(zip(named, x, strict=True))
+    ]
+    Path("mine/nodes.csv").write_text("\n".join([head, *lines]) + "\n")
+    pairs = [f"n{a},n{b}" for a, b in GRAPH.edge_index.T if a < b]
+    Path("mine/edges.csv").write_text("\n".join(["from,to", *pairs]) + "\n")
+    renamed = ["--graph", "mine", "--columns", "id=name,label=species,source=from,target=to"]
+    done = call("run", *renamed, *QUICK)
+    assert done.exit_code == 0, done.output
+    done = call("predict", "propreg-run", *renamed, "-o", "again.csv")
+    assert done.exit_code == 0, done.output
+    for file in ("propreg-run/predictions.csv", "again.csv"):
+        assert [(row["id"], row["label"]) for row in rows(file)] == [(f"n{i}", name) for i, name in enumerate(named)]
+    assert call("run", "--graph", "mine", *QUICK).exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

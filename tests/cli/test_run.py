@@ -230,6 +230,9 @@ def test_an_interruption_at_once_leaves_nothing(graph: str, monkeypatch: pytest.
         (["--train-per-class", "5"], 2, "--train-per-class is for your own graph: give one with --graph"),
         (["--dataset", "cora", "--val-per-class", "30"], 2, "--val-per-class is for your own graph"),
         (["--directed", "--val-per-class", "3"], 2, "--val-per-class and --directed are for your own graph"),
+        (["--columns", "label=species"], 2, "--columns is for your own graph: give one with --graph, or leave it out"),
+        (["--graph", "mine.npz", "--columns", "label"], 2, "--columns is like label=species,source=from, each once"),
+        (["--graph", "mine.npz", "--columns", "lable=a"], 2, "Did you mean 'label'?"),
         (["--graph", "mine.npz", "-o", "mine.npz/run"], 1, "cannot be made: Not a directory; choose another with -o."),
     ],
 )

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from propreg.cli.shared import Columns, columns_of
+
 LISTED = 10  # unreadable molecules
 
 
@@ -21,6 +23,7 @@ def predict(
         "predictions.csv"
     ),
     directed: Annotated[bool, typer.Option("--directed", help="Read edges.csv as directed, source → target.")] = False,
+    columns: Columns = None,
 ) -> None:
     """Predict the class of every node of a graph, or the targets of molecules, and write a CSV file."""
     if (graph is None) == (molecules is None):
@@ -35,20 +38,20 @@ def predict(
         text, said = _of_molecules(file, molecules, smiles_column)
     else:
         assert graph is not None
-        text, said = _of_nodes(file, graph, directed)
+        text, said = _of_nodes(file, graph, directed, columns_of(columns))
     with atomic_write(output) as out:
         out.write(text.encode())
     typer.echo(f"Wrote {output}: {said}.")
 
 
-def _of_nodes(model: Path, graph: Path, directed: bool) -> tuple[str, str]:
+def _of_nodes(model: Path, graph: Path, directed: bool, columns: dict[str, str] | None) -> tuple[str, str]:
     """The table, and a summary."""
     from propreg.console import counted
     from propreg.fitting.checkpoint import load_trained
     from propreg.fitting.predictions import predictions_csv, unlabeled_graph
 
     trained = load_trained(model)
-    found = unlabeled_graph(graph, directed=directed)
+    found = unlabeled_graph(graph, directed=directed, columns=columns)
     unknown = int((found.y < 0).sum())
     said = f"{counted(found.num_nodes, 'node')}, {unknown:,} of them without a label"
     return predictions_csv(found, trained.probabilities(found), trained.class_names), said

@@ -12,7 +12,7 @@ import typer
 from propreg import _choices
 from propreg.cli.complete import node_datasets
 from propreg.cli.guard import INTERRUPTED, terminated_like_interrupted
-from propreg.cli.shared import page_of, say
+from propreg.cli.shared import Columns, columns_of, page_of, say
 from propreg.engine.models import MODELS
 from propreg.engine.regularizers import tunable
 
@@ -135,6 +135,7 @@ def run(
         ),
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Read edges.csv as directed, source → target.")] = False,
+    columns: Columns = None,
     scale: Annotated[
         Scale | None,
         typer.Option(
@@ -200,6 +201,7 @@ def run(
                 "--train-per-class": train_per_class is not None,
                 "--val-per-class": val_per_class is not None,
                 "--directed": directed,
+                "--columns": columns is not None,
             }
         )
     if normalize_features:
@@ -219,7 +221,8 @@ def run(
         from propreg.running.folder import claim, claim_again
 
     own = {"train_per_class": train_per_class, "val_per_class": val_per_class}
-    source = _source(dataset, graph, own, directed=directed, splits=splits, folds=test is not None)
+    read = {"directed": directed, "columns": columns_of(columns)}
+    source = _source(dataset, graph, own, read, splits=splits, folds=test is not None)
     names = list(dict.fromkeys(model.split(",")))
     if not any(MODELS[name].trained for name in names):
         raise typer.BadParameter(
@@ -279,8 +282,8 @@ def _end(finished: bool, shown: Path | None) -> None:
 
 
 def _source(
-    dataset: str | None, graph: Path | None, per_class: "dict[str, int | None]", *, directed: bool, splits: int | None,
-    folds: bool,
+    dataset: str | None, graph: Path | None, per_class: "dict[str, int | None]", read: dict[str, Any], *,
+    splits: int | None, folds: bool,
 ) -> "Source":  # fmt: skip
     """The graph and its splits, or folds of all labeled nodes."""
     from propreg.running.plan import load_own, load_source
@@ -292,7 +295,7 @@ def _source(
     test: Literal["cv"] | None = "cv" if folds else None
     if graph is None:
         return load_source(dataset or "digits", splits=splits, test=test)
-    return load_own(graph, directed=directed, splits=splits, test=test, **per_class)
+    return load_own(graph, **read, splits=splits, test=test, **per_class)
 
 
 def _train_and_write(

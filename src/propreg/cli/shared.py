@@ -25,6 +25,38 @@ Only = Annotated[
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, for example 0,1,2 or 0-4.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="The names of columns where they are others: label=species,source=from,target=to; of id, label, split, "
+        "source, target and weight."
+    ),
+]
+
+
+def columns_of(text: str | None) -> dict[str, str] | None:
+    """The names of columns by what they hold.
+
+    Example:
+        >>> columns_of("label=species, id=name")
+        {'label': 'species', 'id': 'name'}
+    """
+    if text is None:
+        return None
+    from propreg import _choices
+    from propreg.data.own.frames import COLUMNS
+
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        what, equals, name = (each.strip() for each in part.partition("="))
+        if not equals or not name or what in found:
+            raise typer.BadParameter(f"--columns is like label=species,source=from, each once, got {text!r}.")
+        try:
+            _choices.one_of("a key of --columns", what, COLUMNS)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        found[what] = name
+    return found
 
 
 def results_folder() -> Path:

@@ -3,7 +3,7 @@
 import csv
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +102,11 @@ def activated(logits: Tensor, task: Task) -> Tensor:
     return logits.softmax(-1) if task == "classes" else logits.sigmoid()
 
 
-def unlabeled_graph(data: "Data | Graph | str | os.PathLike[str]", *, directed: bool = False) -> Graph:
+def unlabeled_graph(
+    data: "Data | Graph | str | os.PathLike[str]", *, directed: bool = False, columns: Mapping[str, str] | None = None
+) -> Graph:
     """A graph whose nodes may all be without a label."""
-    return data if isinstance(data, Graph) else read_graph(data, directed=directed, labeled=False)
+    return data if isinstance(data, Graph) else read_graph(data, directed=directed, labeled=False, columns=columns)
 
 
 def extra_of(data: Any) -> dict[str, Tensor]:

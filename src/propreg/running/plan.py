@@ -259,6 +259,7 @@ def load_own(
     path: str | os.PathLike[str],
     *,
     directed: bool = False,
+    columns: Mapping[str, str] | None = None,
     splits: int | None = None,
     train_per_class: int | None = None,
     val_per_class: int | None = None,
@@ -269,7 +270,7 @@ def load_own(
 
     if directed and not os.path.isdir(path):
         raise DataError(f"{path}: --directed is for a folder's edges.csv, and edges here are used as listed: omit it.")
-    graph = read_graph(path, directed=directed)
+    graph = read_graph(path, directed=directed, columns=columns)
     need_classes(graph, str(path))
     name = graph.name or "graph"
     doubts = (
