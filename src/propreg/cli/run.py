@@ -282,7 +282,7 @@ def _end(finished: bool, shown: Path | None) -> None:
 
 
 def _source(
-    dataset: str | None, graph: Path | None, per_class: "dict[str, int | None]", read: dict[str, Any], *,
+    dataset: str | None, graph: Path | None, per_class: dict[str, Any], read: dict[str, Any], *,
     splits: int | None, folds: bool,
 ) -> "Source":  # fmt: skip
     """The graph and its splits, or folds of all labeled nodes."""
