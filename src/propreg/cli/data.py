@@ -13,6 +13,7 @@ import typer
 from propreg._lazy import MissingPackageError
 from propreg.cli.complete import datasets
 from propreg.cli.convert import convert
+from propreg.cli.shared import Json, one_sentence
 from propreg.console import printable
 
 app = typer.Typer(help="The benchmark datasets, and your own graph.", no_args_is_help=True)
@@ -22,7 +23,6 @@ Names = Annotated[
     list[str] | None, typer.Argument(help="Datasets; all of them if none is named.", autocompletion=datasets)
 ]
 Name = Annotated[str, typer.Argument(help="A dataset.", autocompletion=datasets)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Root = Annotated[
     Path | None,
     typer.Option(help="The folder to search first, before PROPREG_DATA and the cache, and to download to."),
@@ -142,15 +142,8 @@ def _print_verified(rows: list[dict[str, Any]]) -> None:
 
 @contextmanager
 def _one_sentence() -> Iterator[None]:
-    """Print an error that the user can fix as one sentence, and exit with status 1."""
-    from propreg.data.errors import DataError
-
-    try:
-        with _plain_warnings():
-            yield
-    except (DataError, MissingPackageError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+    with one_sentence(), _plain_warnings():
+        yield
 
 
 @contextmanager
