@@ -96,7 +96,6 @@ def test_a_traceback_only_when_it_is_asked_for() -> None:
 
 
 def test_debug_shows_what_a_command_turned_into_a_sentence() -> None:
-    """The other commands raise typer.Exit from the error themselves."""
     done = CliRunner().invoke(propreg_app, ["--debug", "table", "tabel1"])
     assert done.exit_code == 1
     assert "StudyError" in done.stderr

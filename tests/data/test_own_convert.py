@@ -6,19 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner, Result
 
-typer = pytest.importorskip("typer")
-from typer.testing import CliRunner, Result  # noqa: E402
-
-from propreg.cli.convert import convert  # noqa: E402
-from propreg.data.own.load import read_graph  # noqa: E402
-
-app = typer.Typer()
-app.command()(convert)
+from propreg.cli.app import app
+from propreg.data.own.load import read_graph
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return CliRunner().invoke(app, ["data", "convert", *map(str, arguments)])
 
 
 @pytest.fixture

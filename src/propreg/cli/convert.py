@@ -28,16 +28,12 @@ def convert(
     from propreg.data.own.npz import write_graph
     from propreg.data.own.stored import write_stored
 
-    try:
-        if target.suffix not in (".npz", ""):
-            raise DataError(f"{target}: does not end in .npz: choose a name like graph.npz, or graph for a folder.")
-        if not target.suffix and target.exists():  # before the graph is read
-            raise DataError(f"{target}: already exists: choose another name, or remove it first.")
-        graph = read_graph(source, directed=directed)
-        (write_graph if target.suffix else write_stored)(target, graph)
-    except DataError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(1) from error
+    if target.suffix not in (".npz", ""):
+        raise DataError(f"{target}: does not end in .npz: choose a name like graph.npz, or graph for a folder.")
+    if not target.suffix and target.exists():  # before the graph is read
+        raise DataError(f"{target}: already exists: choose another name, or remove it first.")
+    graph = read_graph(source, directed=directed)
+    (write_graph if target.suffix else write_stored)(target, graph)
     split = {part: int(mask.sum()) for part, mask in vars(graph.split).items()} if graph.split else None
     facts = {
         "target": str(target),

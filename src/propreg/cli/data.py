@@ -13,7 +13,7 @@ import typer
 from propreg._lazy import MissingPackageError
 from propreg.cli.complete import datasets
 from propreg.cli.convert import convert
-from propreg.cli.shared import Json, one_sentence
+from propreg.cli.shared import Json
 from propreg.console import printable
 
 app = typer.Typer(help="The benchmark datasets, and your own graph.", no_args_is_help=True)
@@ -36,7 +36,7 @@ def list_(root: Root = None, as_json: Json = False) -> None:
     from propreg.data.benchmarks.catalog import names
     from propreg.data.benchmarks.facts import catalog_facts
 
-    with _one_sentence():
+    with _plain_warnings():
         rows = [catalog_facts(name, root) for name in names()]
     for row in rows:  # molecules: bonds are their edges, and OGB gives every atom nine features
         row.setdefault("edges", row.get("bonds"))
@@ -56,7 +56,7 @@ def info(name: Name, root: Root = None, as_json: Json = False) -> None:
     """Show a dataset's counts, sources, license and content digests."""
     from propreg.data.benchmarks.facts import catalog_facts
 
-    with _one_sentence():
+    with _plain_warnings():
         facts = catalog_facts(name, root)
     if as_json:
         _print_json(facts)
@@ -79,7 +79,7 @@ def fetch(names: Names = None, root: Root = None, as_json: Json = False) -> None
     from propreg.data.benchmarks.download import ensure_molecules, ensure_nodes, ensure_splits
 
     rows = []
-    with _one_sentence():
+    with _plain_warnings():
         for name in names or catalog.fetchable():
             entry = catalog.find(name)
             if isinstance(entry, catalog.MoleculeSet):
@@ -103,8 +103,7 @@ def verify(names: Names = None, root: Root = None, as_json: Json = False) -> Non
 
     rows: list[dict[str, Any]] = []
     failed = False
-    with _one_sentence():
-        chosen = [catalog.find(name).name for name in names or catalog.names()]
+    chosen = [catalog.find(name).name for name in names or catalog.names()]
     for name in chosen:
         try:
             with _plain_warnings():
@@ -138,12 +137,6 @@ def _print_verified(rows: list[dict[str, Any]]) -> None:
     for row in rows:
         for part, digest in row.get("digests", {}).items():
             typer.echo(f"{row['name']:<16} {part:<16} {row['status'][part]:<9} {digest}")
-
-
-@contextmanager
-def _one_sentence() -> Iterator[None]:
-    with one_sentence(), _plain_warnings():
-        yield
 
 
 @contextmanager

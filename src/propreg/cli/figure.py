@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from propreg.cli.recorded import ResultsPath, read
-from propreg.cli.shared import DEFAULT_STORE, one_sentence
+from propreg.cli.shared import DEFAULT_STORE
 
 if TYPE_CHECKING:
     from propreg.store.progress import Reading
@@ -29,24 +29,23 @@ def figure(
     dataset: Annotated[str | None, typer.Option(help="For fig-depth: a dataset, or all; default cora.")] = None,
 ) -> None:
     """Draw a figure of the paper from recorded runs; print its caption, its numbers and the missing runs."""
-    with one_sentence():
-        from propreg.store.errors import unknown
-        from propreg.study.figures.build import figure_data, figure_names
-        from propreg.study.figures.drawing.save import check_path, save_figure
-        from propreg.study.figures.tsne_record import find_tsne
+    from propreg.store.errors import unknown
+    from propreg.study.figures.build import figure_data, figure_names
+    from propreg.study.figures.drawing.save import check_path, save_figure
+    from propreg.study.figures.tsne_record import find_tsne
 
-        if name not in figure_names():
-            raise unknown("figure", name, figure_names())
-        output = output or Path(f"{name}.svg")
-        check_path(output)
-        reading = read([_asked(name, dataset)], results)
-        outputs = find_tsne(reading.paths) if name == "fig-tsne" else None
-        made = figure_data(name, reading.results, dataset=dataset, tsne=outputs)
-        if outputs is None:
-            _need_runs(name, dataset, reading, output)
-        save_figure(made, output)
-        _print(made)
-        typer.echo(f"Written to {output}.")
+    if name not in figure_names():
+        raise unknown("figure", name, figure_names())
+    output = output or Path(f"{name}.svg")
+    check_path(output)
+    reading = read([_asked(name, dataset)], results)
+    outputs = find_tsne(reading.paths) if name == "fig-tsne" else None
+    made = figure_data(name, reading.results, dataset=dataset, tsne=outputs)
+    if outputs is None:
+        _need_runs(name, dataset, reading, output)
+    save_figure(made, output)
+    _print(made)
+    typer.echo(f"Written to {output}.")
 
 
 def _print(figure: "Figure") -> None:

@@ -12,14 +12,15 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from propreg.devices import out_of_memory
+from propreg.devices import DeviceNameError, out_of_memory
+from propreg.store.errors import UsageError
 
 EPILOG = """Start with propreg run: it needs no download and takes less than a minute.
 
 Exit codes: 0 success; 1 failure, or a name was not found; 2 wrong command line;
 3 runs are missing (the time was up, or another process trains them);
 130 interrupted (Ctrl-C or SIGTERM; finished work is kept); 141 the reader of the output closed the pipe."""
-FAILED, MISSING, INTERRUPTED, UNREAD = 1, 3, 130, 141
+FAILED, WRONG, MISSING, INTERRUPTED, UNREAD = 1, 2, 3, 130, 141
 
 
 class GuardedGroup(TyperGroup):
@@ -45,9 +46,7 @@ class GuardedGroup(TyperGroup):
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(INTERRUPTED) from None
-        except (typer.Exit, typer.Abort) as end:
-            if debug and end.__cause__ is not None:
-                traceback.print_exception(end.__cause__)
+        except (typer.Exit, typer.Abort):
             raise
         except Exception as error:
             if hasattr(error, "exit_code"):  # a wrong command line: typer prints the error
@@ -56,7 +55,7 @@ class GuardedGroup(TyperGroup):
                 traceback.print_exc()
             else:
                 typer.echo(sentence(error), err=True)
-            raise typer.Exit(FAILED) from None
+            raise typer.Exit(WRONG if isinstance(error, UsageError | DeviceNameError) else FAILED) from None
 
 
 def sentence(error: Exception) -> str:

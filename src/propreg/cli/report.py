@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from propreg.cli.recorded import RULE, read
-from propreg.cli.shared import one_sentence
 
 DEFAULT = Path("propreg-report")
 PAGE = "index.html"
@@ -30,27 +29,26 @@ def report(
     ] = None,
 ) -> None:
     """Write one self-contained HTML page: every table and figure of the paper from recorded runs, or a run of yours."""
-    with one_sentence():
-        from propreg.store.errors import UsageError
+    from propreg.store.errors import UsageError
 
-        target = output if output.suffix.lower() in PAGES else output / PAGE
-        _check_target(target)
-        if source is None:
-            from propreg.report.study_html import machines, page_of
-            from propreg.study.figures.tsne_record import find_tsne
-            from propreg.study.spec.experiment import load_experiment, study_names
+    target = output if output.suffix.lower() in PAGES else output / PAGE
+    _check_target(target)
+    if source is None:
+        from propreg.report.study_html import machines, page_of
+        from propreg.study.figures.tsne_record import find_tsne
+        from propreg.study.spec.experiment import load_experiment, study_names
 
-            reading = read([load_experiment(name) for name in study_names()], results)
-            page = page_of(reading.results, machines(reading.path), find_tsne(reading.paths))
-        elif study or results is not None:
-            given = "--study" if study else "--results"
-            raise UsageError(f"{given} is for the study's page: leave it out, or leave out the run.")
-        else:
-            from propreg.report.run_html import run_page
-            from propreg.running.record import read_record
+        reading = read([load_experiment(name) for name in study_names()], results)
+        page = page_of(reading.results, machines(reading.path), find_tsne(reading.paths))
+    elif study or results is not None:
+        given = "--study" if study else "--results"
+        raise UsageError(f"{given} is for the study's page: leave it out, or leave out the run.")
+    else:
+        from propreg.report.run_html import run_page
+        from propreg.running.record import read_record
 
-            page = run_page(read_record(_record(source)))
-        _write(target, page)
+        page = run_page(read_record(_record(source)))
+    _write(target, page)
     typer.echo(f"Written to {target} ({len(page.encode()) / 1e6:.1f} MB): open it in a browser.")
     if open_:
         import webbrowser

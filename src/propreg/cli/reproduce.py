@@ -21,7 +21,6 @@ from propreg.cli.shared import (
     StorePath,
     chosen_parts,
     make_trainer,
-    one_sentence,
     print_json,
     sweep,
     with_rungs,
@@ -95,45 +94,44 @@ def reproduce(
 
     The exit code is 3 if runs are missing at the end: the time was up, or batches were left out.
     """
-    with one_sentence():
-        from propreg.devices import check_device
-        from propreg.store.errors import UsageError
-        from propreg.store.store import Store
-        from propreg.study.execute.cluster import RayExecutor, Share
-        from propreg.study.execute.executors import Executor, LocalExecutor
-        from propreg.study.execute.runner import Stop, SweepReport, refuse_changed_graphs, run_sweep
-        from propreg.study.spec.shards import Shard
+    from propreg.devices import check_device
+    from propreg.store.errors import UsageError
+    from propreg.store.store import Store
+    from propreg.study.execute.cluster import RayExecutor, Share
+    from propreg.study.execute.executors import Executor, LocalExecutor
+    from propreg.study.execute.runner import Stop, SweepReport, refuse_changed_graphs, run_sweep
+    from propreg.study.spec.shards import Shard
 
-        stop = Stop(_seconds(time_limit))
-        parts = chosen_parts(names, only, seeds)
-        if engine is Engine.local:
-            check_device(device)
-            if (address, gpus, memory) != (None, None, None):
-                raise UsageError("--address, --gpus and --memory are for a Ray cluster: add --engine ray.")
-        part = None if shard is None else Shard.parse(shard)
-        unfolding = part is None and any(line.unfolds for each in parts for line in each.lines)
-        show, report = _Shown(as_json), SweepReport()
-        with Store(store if part is None else part.store(store)) as opened, stop.on_signals():
-            _tell_of_results(parts, opened)
-            executor: Executor = (
-                LocalExecutor(opened, lambda: make_trainer(device, opened.path))
-                if engine is Engine.local
-                else RayExecutor(opened, partial(make_trainer, device), address, Share(gpus, memory))
-            )
-            known: list[Batch] = []
-            while True:
-                batches = sweep(with_rungs(parts, opened.path) if unfolding else parts, measures=measures)
-                if batches == known:
-                    break
-                known = batches
-                if part is not None:
-                    batches, whole = part.of(batches), len(batches)
-                    typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {opened.path}", err=True)
-                refuse_changed_graphs(opened, batches)
-                report = run_sweep(batches, opened, executor, stop, show).after(report)
-                if report.missing or report.unequal or not unfolding:
-                    break
-        _show_end(report, as_json, "" if part is None else f" of shard {part}")
+    stop = Stop(_seconds(time_limit))
+    parts = chosen_parts(names, only, seeds)
+    if engine is Engine.local:
+        check_device(device)
+        if (address, gpus, memory) != (None, None, None):
+            raise UsageError("--address, --gpus and --memory are for a Ray cluster: add --engine ray.")
+    part = None if shard is None else Shard.parse(shard)
+    unfolding = part is None and any(line.unfolds for each in parts for line in each.lines)
+    show, report = _Shown(as_json), SweepReport()
+    with Store(store if part is None else part.store(store)) as opened, stop.on_signals():
+        _tell_of_results(parts, opened)
+        executor: Executor = (
+            LocalExecutor(opened, lambda: make_trainer(device, opened.path))
+            if engine is Engine.local
+            else RayExecutor(opened, partial(make_trainer, device), address, Share(gpus, memory))
+        )
+        known: list[Batch] = []
+        while True:
+            batches = sweep(with_rungs(parts, opened.path) if unfolding else parts, measures=measures)
+            if batches == known:
+                break
+            known = batches
+            if part is not None:
+                batches, whole = part.of(batches), len(batches)
+                typer.echo(f"shard {part}: {len(batches)} of {whole} batches, stored in {opened.path}", err=True)
+            refuse_changed_graphs(opened, batches)
+            report = run_sweep(batches, opened, executor, stop, show).after(report)
+            if report.missing or report.unequal or not unfolding:
+                break
+    _show_end(report, as_json, "" if part is None else f" of shard {part}")
     if report.reason == "interrupted":
         raise typer.Exit(INTERRUPTED)
     if report.unequal:

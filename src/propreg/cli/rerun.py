@@ -13,7 +13,6 @@ from propreg.cli.shared import (
     Device,
     Json,
     make_trainer,
-    one_sentence,
     print_json,
     results_folder,
 )
@@ -38,21 +37,20 @@ def rerun(
     If the batch, device, versions and engine are the recorded ones, the result must have the same bits. Otherwise
     the test score must be within three standard deviations, computed over the other seeds of the same split.
     """
-    with one_sentence():
-        from propreg.devices import check_device
-        from propreg.store.progress import need_records
-        from propreg.store.results import open_recorded
-        from propreg.study.execute.rerun import rerun as again
+    from propreg.devices import check_device
+    from propreg.store.progress import need_records
+    from propreg.store.results import open_recorded
+    from propreg.study.execute.rerun import rerun as again
 
-        check_device(device)
-        paths = need_records(named(results, store), results_folder(), DEFAULT_STORE)
-        with open_recorded(key, paths) as opened, Retraining(alone) as tell:
-            if len(paths) > 1:
-                typer.echo(f"The run is recorded in {opened.path}.", err=True)
-            found = again(opened, key, lambda: make_trainer(device), alone=alone, tell=tell)
-        if as_json:
-            print_json(found.as_json())
-        else:
-            typer.echo(found.sentence())
+    check_device(device)
+    paths = need_records(named(results, store), results_folder(), DEFAULT_STORE)
+    with open_recorded(key, paths) as opened, Retraining(alone) as tell:
+        if len(paths) > 1:
+            typer.echo(f"The run is recorded in {opened.path}.", err=True)
+        found = again(opened, key, lambda: make_trainer(device), alone=alone, tell=tell)
+    if as_json:
+        print_json(found.as_json())
+    else:
+        typer.echo(found.sentence())
     if not found.passed:
         raise typer.Exit(1)

@@ -1,8 +1,7 @@
-"""What the commands of the study share: options, errors in one sentence, and the selected part of experiments."""
+"""What the commands share: options, and the selected part of experiments."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,21 +61,6 @@ def columns_of(text: str | None) -> dict[str, str] | None:
 def results_folder() -> Path:
     """The folder of the record: ``results/`` here if there is one, else the one that came with the package."""
     return PACKAGED if PACKAGED.is_dir() and not RESULTS.is_dir() else RESULTS
-
-
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """Turn an error that the user can act on into one sentence and exit status 1; 2 where an option is wrong."""
-    from propreg._lazy import MissingPackageError
-    from propreg.data.errors import DataError
-    from propreg.devices import DeviceError, DeviceNameError
-    from propreg.store.errors import StudyError, UsageError
-
-    try:
-        yield
-    except (StudyError, DataError, DeviceError, MissingPackageError) as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError | DeviceNameError) else 1) from error
 
 
 def say(lines: Iterable[str]) -> None:

@@ -16,7 +16,6 @@ from propreg.cli.shared import (
     Only,
     Seeds,
     chosen_parts,
-    one_sentence,
     print_json,
     results_folder,
     sweep,
@@ -46,17 +45,14 @@ def status(
 
     Stores of shards that lie beside the store are counted, too.
     """
-    with one_sentence():
-        from propreg.store.errors import UsageError
+    from propreg.store.errors import UsageError
 
-        if names:
-            _in_detail(chosen_parts(names, only, seeds), _again(names, only, seeds), results, store, as_json)
-            return
-        if only or seeds:
-            raise UsageError(
-                "--only and --seeds need the experiment that they are a part of: propreg status NAME --only …"
-            )
-        _overview(results, store, as_json)
+    if names:
+        _in_detail(chosen_parts(names, only, seeds), _again(names, only, seeds), results, store, as_json)
+        return
+    if only or seeds:
+        raise UsageError("--only and --seeds need the experiment that they are a part of: propreg status NAME --only …")
+    _overview(results, store, as_json)
 
 
 def _overview(results: Path | None, store: Path | None, as_json: bool) -> None:

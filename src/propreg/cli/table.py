@@ -13,7 +13,7 @@ import typer
 
 from propreg.cli.complete import experiments
 from propreg.cli.recorded import ResultsPath, read
-from propreg.cli.shared import Only, one_sentence
+from propreg.cli.shared import Only
 
 if TYPE_CHECKING:
     from propreg.fitting.picking import Select
@@ -80,38 +80,37 @@ def table(
     results: ResultsPath = None,
 ) -> None:
     """Print a table of the paper from recorded runs, with the paper's numbers beside ours."""
-    with one_sentence():
-        from propreg.store.errors import UsageError
-        from propreg.study.spec.experiment import load_experiment, select_lines
-        from propreg.study.spec.unfold import unfolded
-        from propreg.study.tables.picked import at_picked, picked_text
+    from propreg.store.errors import UsageError
+    from propreg.study.spec.experiment import load_experiment, select_lines
+    from propreg.study.spec.unfold import unfolded
+    from propreg.study.tables.picked import at_picked, picked_text
 
-        if name is None:
-            _list(results)
-            return
-        _check_rule(rule)
-        by = _checked_select(select, metrics, listed=picked or runs is not None or format is not None)
-        if format is not None and (picked or runs is not None):
-            raise UsageError("--format is for the table: leave it out with --runs or --picked.")
-        experiment = load_experiment(name)
-        lines = select_lines(experiment, only or ())
-        if runs is not None:
-            lines = _of_cell(experiment, runs, lines, only or [])
-        reading = read([replace(experiment, lines=lines)], results)
-        found = reading.results
-        lines = unfolded(replace(experiment, lines=lines), found).lines
-        if picked and any(line.search for line in lines):
-            raise UsageError("--picked is for grids of strengths: propreg table lists the winner of each search.")
-        if rule and any(line.search for line in lines):
-            raise UsageError("--rule does not apply to a search, whose runs have one rule: leave it out.")
-        if runs is not None:
-            _print_runs(at_picked(lines, found, rule, by or "accuracy") if picked else lines, found, rule)
-        elif picked:
-            typer.echo(picked_text(lines, found, rule, by or "accuracy"), nl=False)
-        elif by is None or metrics:
-            typer.echo(_measured(experiment, lines, found, rule, by), nl=False)
-        else:
-            typer.echo(_text(experiment, lines, reading, format or Format.text, rule, by, long=long), nl=False)
+    if name is None:
+        _list(results)
+        return
+    _check_rule(rule)
+    by = _checked_select(select, metrics, listed=picked or runs is not None or format is not None)
+    if format is not None and (picked or runs is not None):
+        raise UsageError("--format is for the table: leave it out with --runs or --picked.")
+    experiment = load_experiment(name)
+    lines = select_lines(experiment, only or ())
+    if runs is not None:
+        lines = _of_cell(experiment, runs, lines, only or [])
+    reading = read([replace(experiment, lines=lines)], results)
+    found = reading.results
+    lines = unfolded(replace(experiment, lines=lines), found).lines
+    if picked and any(line.search for line in lines):
+        raise UsageError("--picked is for grids of strengths: propreg table lists the winner of each search.")
+    if rule and any(line.search for line in lines):
+        raise UsageError("--rule does not apply to a search, whose runs have one rule: leave it out.")
+    if runs is not None:
+        _print_runs(at_picked(lines, found, rule, by or "accuracy") if picked else lines, found, rule)
+    elif picked:
+        typer.echo(picked_text(lines, found, rule, by or "accuracy"), nl=False)
+    elif by is None or metrics:
+        typer.echo(_measured(experiment, lines, found, rule, by), nl=False)
+    else:
+        typer.echo(_text(experiment, lines, reading, format or Format.text, rule, by, long=long), nl=False)
 
 
 def _list(results: Path | None) -> None:
