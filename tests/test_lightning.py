@@ -86,6 +86,15 @@ def test_a_checkpoint_goes_on_with_the_right_strength(tmp_path: Path) -> None:
     assert callback.term.strength == pytest.approx(0.27)
 
 
+def test_what_the_term_was_made_with_is_logged_as_hyper_parameters(tmp_path: Path) -> None:
+    logger = lightning.pytorch.loggers.CSVLogger(str(tmp_path))
+    fitted(Net(), RegularizerCallback(Term(PReg("kl"), mu=0.25, schedule=annealed)), epochs=1, logger=logger)
+    text = Path(logger.log_dir, "hparams.yaml").read_text()
+    assert "preg_mu: 0.25" in text
+    assert "preg: PReg(phi='kl', norm='rw', add_self_loops=False)" in text
+    assert "preg_schedule: annealed" in text
+
+
 @pytest.mark.parametrize(("returns", "got"), [("no call", "got no call"), ("tuple", "got a tuple")])
 def test_a_step_without_logits_is_one_sentence(returns: str, got: str) -> None:
     net = Net(returns=returns)

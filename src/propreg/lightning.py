@@ -28,7 +28,8 @@ class RegularizerCallback(lightning.Callback):
 
     The logits are what the module's own ``forward`` returns in ``training_step``: call ``self(...)`` there once, and
     let it return a row per node of the batch. The term's strength and epoch are part of the checkpoint. Logged are
-    ``preg``, the term without its strength, and ``preg_mu``, its strength.
+    ``preg``, the term without its strength, and ``preg_mu``, its strength; and as hyper-parameters what the term was
+    made with.
 
     Args:
         term: The term, with its strength.
@@ -48,9 +49,14 @@ class RegularizerCallback(lightning.Callback):
         self.term, self.graph = term, graph
         self._undo: list[Callable[[], object]] = []
 
-    def on_fit_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:  # noqa: ARG002
+    def on_fit_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
         """Put the term between ``training_step`` and the trainer."""
         self._restore()
+        term, schedule = self.term, self.term.schedule
+        made_with: dict[str, Any] = {"preg_mu": "learned" if term.learned else term.mu}
+        made_with |= {"preg": repr(term.regularizer), "preg_schedule": getattr(schedule, "__name__", repr(schedule))}
+        for logger in trainer.loggers:
+            logger.log_hyperparams(made_with)
         self.term.to(pl_module.device)
         step = pl_module.training_step
         seen: list[object] = []
