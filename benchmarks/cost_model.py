@@ -13,6 +13,7 @@ import re
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from common import Record, arguments, show
 from engine import engine_epoch
 from propreg.data.graph import Graph, SparseFeatures, Split
 from propreg.engine import Method, Model, Problem
+from propreg.engine.models import MODELS
 from propreg.engine.training.batches import replicas_that_fit
 
 POINTS = """
@@ -46,6 +48,23 @@ POINTS = """
 8000 nodes, degree 30, 3000 features (2%), 8 classes, gcn 64 x 2, paper
 100000 nodes, degree 4, 1000 features (2%), 10 classes, gcn 64 x 2, paper
 100000 nodes, degree 30, 300 features (3%), 10 classes, gcn 32 x 2, plain
+2708 nodes, degree 4, 1433 features (1.3%), 7 classes, appnp 64 x 2, paper
+20000 nodes, degree 10, 500 features (10%), 3 classes, appnp 64 x 2, plain
+20000 nodes, degree 40, 200 features (100%), 10 classes, appnp 64 x 2, paper
+100000 nodes, degree 10, 100 features (100%), 40 classes, appnp 64 x 2, paper
+50000 nodes, degree 20, 100 features (100%), 10 classes, appnp 128 x 2, reference
+2708 nodes, degree 4, 1433 features (1.3%), 7 classes, gat 8 x 2, plain
+2708 nodes, degree 4, 1433 features (1.3%), 7 classes, gat 8 x 2, paper
+20000 nodes, degree 10, 500 features (10%), 3 classes, gat 8 x 2, paper
+20000 nodes, degree 40, 200 features (100%), 10 classes, gat 8 x 2, paper
+50000 nodes, degree 10, 100 features (100%), 40 classes, gat 8 x 2, plain
+20000 nodes, degree 20, 100 features (100%), 10 classes, gat 16 x 2, reference
+50000 nodes, degree 10, 300 features (100%), 5 classes, gat 8 x 2, paper
+50000 nodes, degree 4, 1000 features (2%), 20 classes, gat 8 x 2, reference
+100000 nodes, degree 4, 50 features (100%), 10 classes, gat 4 x 2, paper
+50000 nodes, degree 10, 300 features (100%), 5 classes, appnp 64 x 2, paper
+50000 nodes, degree 10, 1000 features (2%), 20 classes, appnp 64 x 2, reference
+20000 nodes, degree 20, 100 features (100%), 40 classes, appnp 16 x 2, plain
 """
 PATTERN = re.compile(
     r"(\d+) nodes, degree (\d+), (\d+) features \(([\d.]+)%\), (\d+) classes, (\w+) (\d+) x (\d), (\w+)"
@@ -73,7 +92,12 @@ def setup(point: str) -> tuple[Graph, dict[str, Split], Model, Method]:
     split = Split(share < 0.1, (share >= 0.1) & (share < 0.3), share >= 0.3)
     graph = Graph("random", edges, x, draw.integers(0, classes, nodes), digests={"edges": "0", "features": "0"})
     forms = {"plain": Method("plain"), "paper": Method.preset("paper"), "reference": Method.preset("reference")}
-    return graph, {str(i): split for i in range(10)}, Model(found[6], hidden=hidden, layers=layers), forms[found[9]]
+    return graph, {str(i): split for i in range(10)}, as_published(found[6], hidden, layers), forms[found[9]]
+
+
+def as_published(name: str, hidden: int, layers: int) -> Model:
+    """A model with its own dropout of features and of attention."""
+    return replace(Model(name, hidden=hidden, layers=layers), **{**MODELS[name].defaults, "hidden": hidden})
 
 
 def measure(point: str, epochs: int) -> dict[str, float]:

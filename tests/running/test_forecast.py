@@ -14,13 +14,15 @@ from propreg.running.plan import load_source, make_plan
 
 def test_the_command_trains_and_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["run", "--plan", "--model", "gcn,gat", "--device", "cpu", "--splits", "2"])
+    done = CliRunner().invoke(app, ["run", "--plan", "--model", "gcn,gat,gcnii", "--device", "cpu", "--splits", "2"])
     assert done.exit_code == 0, done.output
-    gcn, memory, time, gat, _, unknown = done.stdout.splitlines()
+    gcn, memory, time, gat, _, other, gcnii, _, unknown = done.stdout.splitlines()
     assert gcn.startswith("GCN on digits: 1,797 nodes, 12,618 edges, 10 runs of at most 100 epochs, ")
     assert " MiB beyond the graph: " in memory
     assert " for an epoch of a run on one core of " in time
     assert gat.startswith("GAT on digits: ")
+    assert " for an epoch of a run on one core of " in other
+    assert gcnii.startswith("GCNII on digits: ")
     assert unknown == "  time    not known beforehand for this model"
     assert not list(tmp_path.iterdir())
 

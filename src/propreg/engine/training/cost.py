@@ -1,9 +1,10 @@
 """What a training takes, before it begins: memory, and the time of an epoch, from the numbers of graph and model.
 
-An epoch of a stack of layers touches so many numbers, see :func:`counts`. Its time is the sum of these counts, each
-times a constant of the device. ``benchmarks/cost_model.py`` measures 20 points on a core: the constants are those with
-the smallest largest error over them, 9 % in time and 20 % in memory. Those of an H200 fit the four graphs that
-``benchmarks/engine.py`` trains a GCN on, and are within 14 % for 1 to 1,024 runs on Cora. All is for full batches.
+An epoch of a GCN, an MLP, a GAT or APPNP touches so many numbers, see :func:`counts`. Its time is the sum of these
+counts, each times a constant of the device. ``benchmarks/cost_model.py`` measures 37 points on a core: the constants
+are those with the smallest largest error over them, 9 % in time and 20 % in memory for a GCN and an MLP, 9 % and 6 %
+for a GAT, 11 % and 17 % for APPNP. Those of an H200 fit the four graphs that ``benchmarks/engine.py`` trains a GCN on,
+and are within 14 % for 1 to 1,024 runs on Cora. All is for full batches.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,8 @@ from typing import Literal
 from propreg.engine.spec import Method, Model, Sizes
 
 Device = Literal["cpu", "h200"]
-STACKS = ("gcn", "mlp")
+TIMED: Mapping[Device, tuple[str, ...]] = {"cpu": ("gcn", "mlp", "gat", "appnp"), "h200": ("gcn", "mlp")}
+"""The models whose time is known."""
 FRESH = 33_000_000
 """Bytes of a hidden layer beyond which the C library gives its pages back after each use, and takes new ones."""
 DENSE: Mapping[Device, float] = {"cpu": 0.2, "h200": 0.05}
@@ -31,6 +33,13 @@ NANOSECONDS: Mapping[Device, Mapping[str, float]] = {
         "stored": 0.873,
         "sparse": 0.0207,
         "dense": 0.021,
+        "dropped": 11.0,
+        "on steps": 0.009257,
+        "step rows": 1.284,
+        "scores": 12.43,
+        "messages": 0.3201,
+        "classes' messages": 3.135,
+        "attended rows": 3.098,
     },
     "h200": {
         "rows": 0.002475,
@@ -54,7 +63,7 @@ class Cost:
             arrays of the graph itself.
         run: Bytes that each run of a batch adds.
         building: Bytes of the graph's tables while they are made, before a run needs any.
-        seconds: Of an epoch of a run, on a GPU in a batch that fills it; None for models that are no stack of layers.
+        seconds: Of an epoch of a run, on a GPU in a batch that fills it; None for models of which it is not known.
         launch: Seconds of an epoch beside them, however many runs are trained at once.
     """
 
@@ -88,21 +97,35 @@ def estimate(sizes: Sizes, model: Model, method: Method, device: Device = "cpu")
         '1.6 ms, 39 MB'
     """
     dense = is_dense(sizes, device)
-    model_stack = model.name in STACKS
-    propagated = 4 * sizes.nodes * sizes.features if dense and model.name != "mlp" else 0
+    propagated = 4 * sizes.nodes * sizes.features if dense and model.name not in ("mlp", "gat", "appnp") else 0
     stored = 0 if dense else sizes.nonzeros
-    # The products of sparse features are propagated, too: they, and two gradients; kernels do without.
-    products = 0 if dense or sizes.kernels else int(2.78 * 4 * sizes.nodes * model.width)
     base = 10_730_000
     graph = base + int(2.49 * propagated + 52.2 * stored + 63.5 * sizes.edges)
-    building = base + max(int(108.8 * stored), int(52.2 * stored + 2.49 * propagated + 125.2 * sizes.edges))
-    run = 4 * numbers_per_run(sizes, model, method) + 20 * sizes.nodes + products
+    made = 0 if model.input_dropout > 0 else 108.8  # features that are dropped are not propagated beforehand
+    building = base + max(int(made * stored), int(52.2 * stored + 2.49 * propagated + 125.2 * sizes.edges))
+    run = _bytes_per_run(sizes, model, method, dense=dense)
     seconds = None
-    if model_stack:
+    if model.name in TIMED[device]:
         prices = NANOSECONDS[device]
         counted = counts(sizes, model, method, dense=dense)
         seconds = 1e-9 * sum(prices.get(name, 0.0) * number for name, number in counted.items())
     return Cost(graph, run, building, seconds, LAUNCH[device])
+
+
+def _bytes_per_run(sizes: Sizes, model: Model, method: Method, *, dense: bool) -> int:
+    """What a run takes; for a GAT and APPNP as measured on a core, with what the C library has in hand."""
+    passes, nodes = method.regularizer.passes(method), sizes.nodes
+    dropped = sizes.nonzeros if model.input_dropout > 0 else 0
+    if model.name == "gat" and not sizes.kernels:
+        rows = 5.004 * sizes.classes + 4.172 * model.width * (1 + passes)
+        scores = 13.88 * passes * (model.heads + model.out_heads) + 1.687 * max(model.hidden, sizes.classes)
+        return int(4 * (nodes * rows + (sizes.edges + nodes) * scores + dropped * (7.23 if dense else -8.923)))
+    if model.name == "appnp" and not sizes.kernels:
+        rows = 2.914 * sizes.classes * model.steps * passes + 1.842 * model.width
+        return int(4 * (nodes * rows + dropped * (13.53 if dense else 0)))
+    # The products of sparse features are propagated, too: they, and two gradients; kernels do without.
+    products = 0 if dense or sizes.kernels else int(2.78 * 4 * nodes * model.width)
+    return 4 * numbers_per_run(sizes, model, method) + 20 * nodes + products
 
 
 def is_dense(sizes: Sizes, device: Device) -> bool:
@@ -111,16 +134,17 @@ def is_dense(sizes: Sizes, device: Device) -> bool:
 
 
 def counts(sizes: Sizes, model: Model, method: Method, *, dense: bool) -> dict[str, float]:
-    """What an epoch of one run of a stack of layers touches.
+    """What an epoch of one run touches.
 
     With p training passes, each layer but the first is computed 1 + 2 p times: in the evaluation, and in each pass
-    forwards and backwards. The first layer comes before dropout, so that all share it, and its only gradient is that of
-    the weights: two products.
+    forwards and backwards. Without dropout of features all share the first layer, and its only gradient is that of the
+    weights: two products. A GAT and APPNP are MLPs otherwise, with attention after each layer, or steps of logits.
     """
     passes = method.regularizer.passes(method)
     term = method.name != "plain"
-    times, inner, spreads = 1 + 2 * passes, model.layers - 2, model.name != "mlp"
-    first = 0 if dense else 2
+    times, inner, spreads = 1 + 2 * passes, model.layers - 2, model.name == "gcn"
+    shared = times if model.input_dropout > 0 else 2
+    first = 0 if dense and shared == 2 else shared
     rows = sizes.nodes * model.width * times * (model.layers - 1)
     products = sizes.nodes * model.width * times * (inner * model.width + sizes.classes)
     visits = ((first + inner * times + times) if spreads else 0) + 2 * term
@@ -134,11 +158,31 @@ def counts(sizes: Sizes, model: Model, method: Method, *, dense: bool) -> dict[s
         "edges": sizes.edges * visits,
         "on edges": on_edges,
         "far edges": on_edges if gathered > CACHE else 0,
-        "stored": 0 if dense else 2 * sizes.nonzeros,
-        "sparse": 0 if dense else 2 * sizes.nonzeros * model.width,
-        "dense": (2 * sizes.nodes * sizes.features * model.width if dense else 0) + products,
+        "stored": 0 if dense else shared * sizes.nonzeros,
+        "sparse": 0 if dense else shared * sizes.nonzeros * model.width,
+        "dense": (shared * sizes.nodes * sizes.features * model.width if dense else 0) + products,
         "parameters": sizes.features * model.width,
-    }
+        "dropped": passes * sizes.nonzeros if model.input_dropout > 0 else 0,
+    } | _after_layers(sizes, model, times)
+
+
+def _after_layers(sizes: Sizes, model: Model, times: int) -> dict[str, float]:
+    """Steps of APPNP, each forwards and backwards as the layers are; attention of a GAT, to each node itself, too."""
+    if model.name == "appnp":
+        steps, edges, nodes = times * model.steps, sizes.edges, sizes.nodes
+        return {
+            "on steps": steps * edges * sizes.classes,
+            "step rows": steps * nodes * sizes.classes,
+        }
+    if model.name == "gat":
+        edges = times * (sizes.edges + sizes.nodes)
+        return {
+            "scores": edges * (model.heads + model.out_heads),
+            "messages": edges * model.width,
+            "classes' messages": edges * sizes.classes * model.out_heads,
+            "attended rows": times * sizes.nodes * model.width,
+        }
+    return {}
 
 
 def numbers_per_run(sizes: Sizes, model: Model, method: Method, *, keep_weights: bool = False) -> int:
