@@ -339,6 +339,10 @@ class Exported:
         runs = self._results.runs(cell)
         return [outcome.test_score for _, at, seed, outcome, _ in runs if at == split and seed != but]
 
+    def seeds(self, cell: str, batch: str) -> set[int]:
+        """The seeds of a cell whose runs are recorded as of a batch."""
+        return {seed for _, _, seed, _, of in self._results.runs(cell) if of == batch}
+
     def count_in(self, batches: Collection[str]) -> int:
         """The number of runs of these batches."""
         return sum(batch in batches for *_, batch in self._results.runs())

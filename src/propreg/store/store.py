@@ -345,6 +345,15 @@ class Store:
             ).fetchall()
         return [Outcome(*row).test_score for row in rows]
 
+    def seeds(self, cell: str, batch: str) -> set[int]:
+        """The seeds of a cell whose runs are recorded as of a batch."""
+        with self.reading():
+            rows = self.db.execute(
+                "SELECT DISTINCT seed FROM runs JOIN cells ON cells.id = cell WHERE text = ? AND batch = ?",
+                (cell, batch),
+            ).fetchall()
+        return {seed for (seed,) in rows}
+
     def rows(self) -> Iterator[Row]:
         """All rows with their cells' texts, see :mod:`propreg.store.rows`, sorted by cell, split and seed."""
         for _, _, row in self.stored():

@@ -22,6 +22,8 @@ from propreg.store.store import Store
 from propreg.study.execute.rerun import Step, rerun
 from propreg.study.execute.runner import reproduce
 from propreg.study.execute.trainer import Trainer
+from propreg.study.spec.batches import cut
+from propreg.study.spec.experiment import load_experiment, select_lines
 from study.sweeping import MadeUp, batches, exported, made_up
 
 
@@ -132,6 +134,23 @@ def test_an_imported_run_finds_its_batch_by_the_experiments(tmp_path: Path) -> N
         assert "fewer than two other seeds" in found.sentence()
         store.add(Record(batch.runs[1], made_up(batch.runs[1]), "elsewhere"), 1)
         assert not rerun(store, batch.runs[1].key, cast(Any, Shifted(0))).in_batch
+
+
+def test_a_run_of_a_part_of_the_seeds_finds_its_batch(tmp_path: Path) -> None:
+    """As propreg reproduce --seeds 0,2 cut it; the export names no members, nor does a store that imported it."""
+    part = cut(select_lines(load_experiment("digits-smoke"), seeds=[0, 2]))
+    assert not {batch.id for batch in part} & {batch.id for batch in batches()}
+    with Store(tmp_path / "first.sqlite") as store:
+        reproduce(part, store, MadeUp)
+        write_export(tmp_path / "runs.jsonl.gz", store.rows())
+    with Store(tmp_path / "second.sqlite") as store:
+        for batch in part:
+            for run in batch.runs:
+                store.add(Record(run, made_up(run), batch.id), store.begin_session({}))
+        for recorded in (Exported(tmp_path / "runs.jsonl.gz"), store):
+            shifted = Shifted(1)
+            assert rerun(recorded, part[1].runs[3].key, cast(Any, shifted)).in_batch
+            assert shifted.sizes == [len(part[1].runs)]
 
 
 def test_exports_are_as_good_as_a_store(tmp_path: Path) -> None:

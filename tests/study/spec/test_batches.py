@@ -1,10 +1,11 @@
 """Batches: the same whatever is missing, and members that one program can train."""
 
 import json
+from collections import defaultdict
 from pathlib import Path
 
 from propreg.store.results import load_results
-from propreg.study.spec.batches import cut, longest_first
+from propreg.study.spec.batches import cut, longest_first, of_seeds
 from propreg.study.spec.experiment import experiment_names, load_experiment, select_lines
 from propreg.study.spec.unfold import unfolded
 
@@ -66,5 +67,21 @@ def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> 
     made = {batch.id for experiment in experiments for batch in cut(experiment.lines)}
     recorded = [(text, batch) for text, _, _, _, batch in results.runs()]
     assert len(recorded) > 90_000
+    seeds: dict[str, set[int]] = defaultdict(set)
+    for text, _, seed, _, batch in results.runs():
+        if text in cells and batch not in made:
+            seeds[batch].add(seed)
+    for some in {tuple(sorted(each)) for each in seeds.values()}:  # propreg reproduce --seeds trained these
+        made |= {b.id for experiment in experiments for b in cut(of_seeds(experiment.lines, {*some}))}
     lost = {json.loads(text)["method"]["name"] for text, batch in recorded if text in cells and batch not in made}
     assert not lost
+
+
+def test_a_part_of_the_seeds_is_cut_as_the_command_cuts_it() -> None:
+    experiment = load_experiment("table2")
+    whole = unfolded(experiment, load_results(RESULTS)).lines
+    assert any(line.beyond and line.cells[-1].strength in line.beyond for line in whole)
+    these = cut(select_lines(experiment, ["model=appnp"], seeds=[1, 2]))
+    those = cut(of_seeds([line for line in whole if line.model == "appnp"], {1, 2}))
+    assert [batch.id for batch in these] == [batch.id for batch in those]
+    assert not {batch.id for batch in these} & {batch.id for batch in cut(whole)}

@@ -11,7 +11,7 @@ from propreg.store.errors import StudyError
 from propreg.store.provenance import Conditions, compare_conditions, sessions_of
 from propreg.store.results import Recorded, load_results
 from propreg.store.run import Outcome, Record, Run
-from propreg.study.spec.batches import cut
+from propreg.study.spec.batches import cut, of_seeds
 from propreg.study.spec.experiment import Line, experiment_names, load_experiment
 from propreg.study.spec.unfold import unfolded
 
@@ -156,8 +156,9 @@ def _batch(recorded: Recorded, record: Record) -> Batch | None:
         runs = {run.key: run for lines in _relatives(recorded, record.run) for line in lines for run in line.runs()}
         if all(key in runs for key in keys):
             return Batch("recorded", tuple(runs[key] for key in keys))
+    seeds = recorded.seeds(record.run.cell.text, record.batch)
     for lines in _relatives(recorded, record.run):
-        for batch in cut(lines):
+        for batch in (*cut(lines), *cut(of_seeds(lines, seeds))):
             if batch.id == record.batch:
                 return batch
     return None

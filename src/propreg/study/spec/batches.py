@@ -5,7 +5,7 @@ undisturbed one.
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import replace
 
 from propreg.store.batch import Batch
@@ -49,6 +49,19 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
         ordered = sorted(members.values(), key=key)
         found += [replace(batch, runs=tuple(ordered[i : i + size])) for i in range(0, len(ordered), size)]
     return found
+
+
+def of_seeds(lines: Iterable[Line], seeds: Set[int]) -> list[Line]:
+    """The lines with these seeds, as ``propreg reproduce --seeds`` leaves them: without strengths beyond a grid."""
+    return [
+        replace(
+            line,
+            cells=tuple(cell for cell in line.cells if cell.strength not in line.beyond),
+            seeds=tuple(seed for seed in line.seeds if seed in seeds),
+            beyond=(),
+        )
+        for line in lines
+    ]
 
 
 def joined(batches: Iterable[Batch]) -> list[Batch]:
