@@ -199,7 +199,7 @@ def _less_paper(results: Results, method: str, at: str) -> list[float]:
     """Ours less the paper's accuracy of P-reg at the places of Table 1."""
     found = []
     for c in curves("table1", method, results):
-        paper = paper_number("table1", c.line.model, OFFICIAL_FORM, "preg", c.line.dataset)
+        paper = paper_number("table1", c.line.model, OFFICIAL_FORM, c.line.dataset)
         if paper is not None:
             found.append(_at(c, at, results).test - paper[0])
     return found
@@ -303,8 +303,8 @@ def _squared_in_paper(model: str, dataset: str = "") -> float:
     """The paper's squared error less its cross entropy: at a dataset, or the largest distance below a point."""
     found = {}
     for name in {line.dataset for line in load_experiment("table-phi").lines}:
-        one = paper_number("table-phi", model, "preg-squared_error", "preg", name)
-        other = paper_number("table-phi", model, OFFICIAL_FORM, "preg", name)
+        one = paper_number("table-phi", model, "preg-squared_error", name)
+        other = paper_number("table-phi", model, OFFICIAL_FORM, name)
         if one is not None and other is not None:
             found[name] = one[0] - other[0]
     return found[dataset] if dataset else max(abs(value) for value in found.values() if abs(value) < 1)

@@ -311,7 +311,7 @@ def choices_of_mu(results: Results) -> str:
     """P-reg in Table 1 with μ chosen in three ways, and the paper's number."""
     rows = []
     for c in sorted(curves("table1", OFFICIAL_FORM, results), key=lambda c: list(MODELS).index(c.line.model)):
-        theirs = paper_number("table1", c.line.model, OFFICIAL_FORM, "preg", c.line.dataset)
+        theirs = paper_number("table1", c.line.model, OFFICIAL_FORM, c.line.dataset)
         if theirs is not None:
             ways = (c.picked, c.best_on_test, published(c, results))
             cells = ["–" if p is None else f"{decimals(p.test)} ({p.mu:g})" for p in ways]

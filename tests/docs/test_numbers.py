@@ -424,7 +424,7 @@ def _by_strength(results: Results, model: str, dataset: str, method: str) -> dic
 
 
 def _paper(model: str, method: str, dataset: str) -> float:
-    found = paper_number("table1", model, method, method.partition("-")[0], dataset)
+    found = paper_number("table1", model, method, dataset)
     assert found is not None
     return found[0]
 
@@ -434,7 +434,7 @@ def _place(row: Row) -> tuple[str, str]:
 
 
 def _at_published_strength(results: Results, dataset: str) -> str:
-    mu, number = published_strength("mlp", dataset), paper_number("table1", "mlp", OFFICIAL_FORM, "preg", dataset)
+    mu, number = published_strength("mlp", dataset), paper_number("table1", "mlp", OFFICIAL_FORM, dataset)
     line = next(
         c.line for c in curves("table1", OFFICIAL_FORM, results) if (c.line.model, c.line.dataset) == ("mlp", dataset)
     )

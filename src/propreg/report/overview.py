@@ -147,8 +147,8 @@ def _matrix(section: Section, preset: str) -> GainMatrix:
 
 def _square(mine: StudyLine, paper: str) -> Square:
     line = mine.line
-    with_preg = paper_number(paper, line.model, line.method.name, line.method.method, line.dataset)
-    plain = paper_number(paper, line.model, "plain", "plain", line.dataset)
+    with_preg = paper_number(paper, line.model, line.method.name, line.dataset)
+    plain = paper_number(paper, line.model, "plain", line.dataset)
     apart = None if with_preg is None or plain is None else with_preg[0] - plain[0]
     return Square(mine, mine.rows[0], apart)
 

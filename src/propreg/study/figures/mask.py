@@ -88,7 +88,7 @@ def _panel(experiment: Experiment, results: Results, dataset: str, models: list[
 
 def _paper(model: str, dataset: str) -> Series:
     """Table 1 at both ends."""
-    found = [paper_number("table1", model, name, name.partition("-")[0], dataset) for name in ("plain", METHOD)]
+    found = [paper_number("table1", model, name, dataset) for name in ("plain", METHOD)]
     values = tuple(None if each is None else number(each[0]) for each in found)
     return Series(f"paper:{model}", f"paper, {model_title(model)}", (0.0, 1.0), values, kind="points")
 

@@ -138,12 +138,12 @@ def _level(key: str, label: str, chosen: Picked) -> Level:
 
 def _paper(model: str) -> list[Level]:
     found = []
-    for key, family, label in (
-        ("plain", "plain", "paper, plain"),
-        ("laplacian-mean", "laplacian", "paper, Laplacian"),
-        ("preg-reference", "preg", "paper, P-reg"),
+    for key, label in (
+        ("plain", "paper, plain"),
+        ("laplacian-mean", "paper, Laplacian"),
+        ("preg-reference", "paper, P-reg"),
     ):
-        value = paper_number("table1", model, key, family, "cora")
+        value = paper_number("table1", model, key, "cora")
         if value is not None:
             found.append(Level(key, label, value[0], source="paper"))
     return found

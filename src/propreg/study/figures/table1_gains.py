@@ -96,8 +96,8 @@ def _papers(model: str, datasets: list[str]) -> list[Series]:
             continue  # the paper has one P-reg, which its code computed in the reference preset
         found = []
         for d in datasets:
-            base = paper_number("table1", model, "plain", "plain", d)
-            mine = paper_number("table1", model, name, name.partition("-")[0], d)
+            base = paper_number("table1", model, "plain", d)
+            mine = paper_number("table1", model, name, d)
             found.append(None if base is None or mine is None else number(mine[0] - base[0]))
         rows = tuple(map(float, range(len(datasets))))
         out.append(Series(f"paper:{name}", f"paper, {method_label(name)}", tuple(found), rows, kind="points"))
@@ -144,6 +144,6 @@ def _ahead(model: str, datasets: list[str], chosen: Chosen) -> tuple[str, ...] |
 
 
 def _paper_ahead(model: str, dataset: str) -> bool:
-    means = [paper_number("table1", model, name, name.partition("-")[0], dataset) for name in (METHODS[0], *BASELINES)]
+    means = [paper_number("table1", model, name, dataset) for name in (METHODS[0], *BASELINES)]
     known = [found[0] for found in means if found is not None]
     return known[0] > max(known[1:])

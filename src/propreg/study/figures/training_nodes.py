@@ -138,7 +138,7 @@ def _minus(point: Point, plain: Runs | None) -> Point:
 
 def _paper(model: str, method: str) -> Series:
     """Table 2, whose split is one of the sweep's."""
-    found = paper_number("table-standard", model, method, method.partition("-")[0], "cora")
+    found = paper_number("table-standard", model, method, "cora")
     value = None if found is None else number(found[0])
     return Series(f"paper:{method}", f"paper, {method_label(method)}", (float(USUAL),), (value,), kind="points")
 

@@ -12,16 +12,16 @@ MARGIN = 1.0
 """Points within which a number counts as the same."""
 
 
-def paper_number(section: str, model: str, method: str, family: str, dataset: str) -> tuple[float, float] | None:
+def paper_number(section: str, model: str, method: str, dataset: str) -> tuple[float, float] | None:
     """Mean and standard deviation that the paper reports; looked up by a method's full name, then by its family.
 
     Example:
-        >>> paper_number("table1", "mlp-16", "preg-reference", "preg", "cora")
+        >>> paper_number("table1", "mlp-16", "preg-reference", "cora")
         (64.41, 4.56)
     """
     models = _numbers().get(section, {})
     rows = models.get(printed_model(section, model), {}) if models else {}  # your own models have no architecture here
-    found = rows.get(method, rows.get(family, {})).get(dataset)
+    found = rows.get(method, rows.get(method.partition("-")[0], {})).get(dataset)
     return None if found is None else (float(found[0]), float(found[1]))
 
 

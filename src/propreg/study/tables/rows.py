@@ -264,7 +264,7 @@ def _row(
     cell, test, scale = line.cells[at], accuracies[at].test, scale_of(line.dataset)
     base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
     mean, std = _paper(line, paper)
-    plain = paper_number(paper, line.model, "plain", "plain", line.dataset)
+    plain = paper_number(paper, line.model, "plain", line.dataset)
     on_gain = ""
     if base is not None and mean is not None and plain is not None:
         on_gain = verdict(scale.sign * (test - base.test), scale.sign * (mean - plain[0]), scale.margin)
@@ -292,4 +292,4 @@ def _incomplete(line: Line, paper: str, results: Results, selection: str) -> Row
 
 
 def _paper(line: Line, paper: str) -> tuple[float, float] | tuple[None, None]:
-    return paper_number(paper, line.model, line.method.name, line.method.method, line.dataset) or (None, None)
+    return paper_number(paper, line.model, line.method.name, line.dataset) or (None, None)
