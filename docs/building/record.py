@@ -9,7 +9,7 @@ from propreg.statistics import Difference, paired, summarize
 from propreg.store.results import Results
 from propreg.study.spec.experiment import Line, load_experiment
 from propreg.study.spec.paper import published_strength
-from propreg.study.tables.rows import decimals, pick
+from propreg.study.tables.rows import pick
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "results"
@@ -93,13 +93,3 @@ def training_curves(results: Results, method: str) -> dict[int, Curve]:
     """The complete GCN curves of fig-training-nodes, by number of training nodes."""
     found = [c for c in curves("fig-training-nodes", method, results) if c.line.model == "gcn"]
     return {size: c for c in found if (size := c.line.cells[0].train_nodes) is not None}
-
-
-def signed(value: float, places: int = 1) -> str:
-    """A difference with its sign.
-
-    Example:
-        >>> signed(-17.06), signed(-0.04)
-        ('−17.1', '0.0')
-    """
-    return decimals(value, places, sign=True).replace("-", "−")

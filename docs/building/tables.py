@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from building.record import FORMS, MODELS, OFFICIAL_FORM, PAPER_FORM, RESULTS, ROOT, Curve, curves, published, signed
+from building.record import FORMS, MODELS, OFFICIAL_FORM, PAPER_FORM, RESULTS, ROOT, Curve, curves, published
 from building.record import training_curves as by_training_nodes
 from propreg.names import DATASETS, method_title, model_title
 from propreg.store.results import Results
@@ -15,7 +15,7 @@ from propreg.study.spec.paper import paper_number
 from propreg.study.spec.presets import published as recipe_of
 from propreg.study.tables import costs, search
 from propreg.study.tables.ablation import listings
-from propreg.study.tables.rows import OWN, Row, decimals, mean_std, table_rows
+from propreg.study.tables.rows import OWN, Row, decimals, mean_std, signed, table_rows
 
 EXPERIMENTS = {"table1": "Table 1", "table-standard-gcn-gat": "Table 2", "table-phi": "Appendix F"}
 ENGINE = (("GCN", "Cora"), ("GCN", "Photo"), ("GCN", "CS"), ("GCN", "Physics"), ("GAT", "Cora"), ("GAT", "Physics"))

@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from building.facts import Number, facts, hours, passages
-from building.record import FORMS, MODELS, OFFICIAL_FORM, Curve, curves, signed, training_curves
+from building.record import FORMS, MODELS, OFFICIAL_FORM, Curve, curves, training_curves
 from building.regions import prose
 from building.tables import SIZES, differing, region
 from propreg.cli.app import app
@@ -30,7 +30,7 @@ from propreg.store.run import Cell
 from propreg.study.spec.experiment import Line, load_experiment, study_names
 from propreg.study.spec.paper import MARGIN, paper_number, published_strength, verdict
 from propreg.study.tables.ablation import CHANGES, changes
-from propreg.study.tables.rows import OWN, Row, scores_of, table_rows
+from propreg.study.tables.rows import OWN, Row, scores_of, signed, table_rows
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -169,7 +169,7 @@ def _judged(result: Compared, found: Pair, title: str, gives: str, here: str, of
             "the plain model on validation, so the plain model was chosen. The best strength above 0, "
             f"mu = {found.mu:g}, gives {gives}."
         )
-        if found.units > 1 and apart.low > 0:
+        if apart.verdict == "better":
             sentence += f" {not_by_test(result.judging)}"
         return "does not help" if no_gain else "not chosen", sentence
     if apart.verdict == "better":

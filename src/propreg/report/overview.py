@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from propreg.names import dataset_title, model_title
 from propreg.report.study import Section, Study, StudyLine
 from propreg.statistics import Difference, Verdict, holm
-from propreg.study.spec.paper import paper_number, printed_model
+from propreg.study.spec.paper import paper_gain, printed_model
 from propreg.study.tables.rows import Row
 
 VERDICTS = ("reproduced", "higher", "lower", "inconclusive", "not recorded")
@@ -147,10 +147,8 @@ def _matrix(section: Section, preset: str) -> GainMatrix:
 
 def _square(mine: StudyLine, paper: str) -> Square:
     line = mine.line
-    with_preg = paper_number(paper, line.model, line.method.name, line.dataset)
-    plain = paper_number(paper, line.model, "plain", line.dataset)
-    apart = None if with_preg is None or plain is None else with_preg[0] - plain[0]
-    return Square(mine, mine.rows[0], apart)
+    gain = paper_gain(paper, line.model, line.method.name, line.dataset)
+    return Square(mine, mine.rows[0], gain)
 
 
 def _printed(mine: StudyLine) -> tuple[object, ...]:

@@ -83,7 +83,7 @@ def explained(record: RunRecord, found: Numbers) -> str:
         return (
             "No strength did better than the plain model on validation, so the plain model was chosen. The best "
             f"strength above 0, μ = {strength(found.compared)}, gives {gain}."
-            f"{' ' + not_by_test(judging) if found.units > 1 and apart.low > 0 else ''}"
+            f"{' ' + not_by_test(judging) if apart.verdict == 'better' else ''}"
         )
     if judging.nested:
         return f"With each fold's own μ, picked on its validation nodes: {gain}."

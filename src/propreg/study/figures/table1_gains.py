@@ -19,7 +19,7 @@ from propreg.study.figures.curves import (
 )
 from propreg.study.figures.parts import Figure, Level, Panel, Series, number
 from propreg.study.spec.experiment import Experiment, load_experiment
-from propreg.study.spec.paper import paper_number
+from propreg.study.spec.paper import paper_gain, paper_number
 from propreg.study.tables.rows import signed
 from propreg.study.tables.text import Listing
 
@@ -94,11 +94,8 @@ def _papers(model: str, datasets: list[str]) -> list[Series]:
     for name in METHODS:
         if name == "preg-paper":
             continue  # the paper has one P-reg, which its code computed in the reference preset
-        found = []
-        for d in datasets:
-            base = paper_number("table1", model, "plain", d)
-            mine = paper_number("table1", model, name, d)
-            found.append(None if base is None or mine is None else number(mine[0] - base[0]))
+        gains = [paper_gain("table1", model, name, d) for d in datasets]
+        found = [None if each is None else number(each) for each in gains]
         rows = tuple(map(float, range(len(datasets))))
         out.append(Series(f"paper:{name}", f"paper, {method_label(name)}", tuple(found), rows, kind="points"))
     return out

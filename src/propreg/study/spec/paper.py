@@ -25,6 +25,18 @@ def paper_number(section: str, model: str, method: str, dataset: str) -> tuple[f
     return None if found is None else (float(found[0]), float(found[1]))
 
 
+def paper_gain(section: str, model: str, method: str, dataset: str) -> float | None:
+    """What the paper's method adds to its plain model, where it prints both.
+
+    Example:
+        >>> round(paper_gain("table1", "gcn", "preg-reference", "cora"), 2)
+        3.36
+    """
+    mine = paper_number(section, model, method, dataset)
+    plain = paper_number(section, model, "plain", dataset)
+    return None if mine is None or plain is None else mine[0] - plain[0]
+
+
 def printed_model(section: str, model: str) -> str:
     """The name under which the paper prints a model: its own, or that of its architecture.
 

@@ -15,7 +15,7 @@ from propreg.statistics import Difference, Runs, paired, summarize
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
 from propreg.study.spec.experiment import Experiment, Line
-from propreg.study.spec.paper import MARGIN, paper_number, verdict
+from propreg.study.spec.paper import MARGIN, paper_gain, paper_number, verdict
 from propreg.study.spec.unfold import grown
 
 
@@ -264,10 +264,9 @@ def _row(
     cell, test, scale = line.cells[at], accuracies[at].test, scale_of(line.dataset)
     base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
     mean, std = _paper(line, paper)
-    plain = paper_number(paper, line.model, "plain", line.dataset)
-    on_gain = ""
-    if base is not None and mean is not None and plain is not None:
-        on_gain = verdict(scale.sign * (test - base.test), scale.sign * (mean - plain[0]), scale.margin)
+    gain, on_gain = paper_gain(paper, line.model, line.method.name, line.dataset), ""
+    if base is not None and gain is not None:
+        on_gain = verdict(scale.sign * (test - base.test), scale.sign * gain, scale.margin)
     return row_of(
         line,
         selection,
