@@ -72,8 +72,7 @@ def laplacian(
     _errors.same_device("z", z, "edge_index", graph.edge_index)
     if _errors.values_are_checked(validate, z):
         _errors.finite_rows("z", z)
-    if z.dtype in (torch.float16, torch.bfloat16):
-        z = z.float()
+    z = _errors.at_least_float32(z)
     if variant == "official":
         return _official_laplacian(z, graph, norm, reduction, weighted=edge_weight is not None)
     weight = undirected_weights(graph, z.dtype)
@@ -126,7 +125,7 @@ def confidence_penalty(
     if _errors.values_are_checked(validate, z):
         _errors.finite_rows("z", z)
     counted = selected(mask, z, validate)
-    log_p = (z.float() if z.dtype in (torch.float16, torch.bfloat16) else z).log_softmax(-1)
+    log_p = _errors.at_least_float32(z).log_softmax(-1)
     negative_entropy = (log_p.exp() * log_p).sum(-1)
     return reduced(negative_entropy if variant == "paper" else -negative_entropy, counted, reduction)
 

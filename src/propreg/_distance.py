@@ -33,8 +33,7 @@ def intra_class_distance(z: Tensor, y: Tensor) -> Tensor:
     if y.dtype != torch.int64:
         raise TypeError(f"y must be int64 class numbers, but its dtype is {y.dtype}: use y.long().")
     _errors.same_device("z", z, "y", y)
-    if z.dtype in (torch.float16, torch.bfloat16):
-        z = z.float()
+    z = _errors.at_least_float32(z)
     checked = _errors.values_are_checked(None, z, y)
     if checked:
         _errors.finite_rows("z", z)

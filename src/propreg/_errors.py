@@ -75,6 +75,11 @@ def have_values(*tensors: Tensor) -> bool:
     return not any(t.is_meta or isinstance(t, FakeTensor) for t in tensors)
 
 
+def at_least_float32(z: Tensor) -> Tensor:
+    """Half precision as float32, in which sums over nodes are taken."""
+    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z
+
+
 def autocast(device: torch.device) -> bool:
     """Whether autocast is on for the device; the meta device has none."""
     return device.type != "meta" and torch.is_autocast_enabled(device.type)

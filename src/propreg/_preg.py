@@ -284,8 +284,8 @@ def _value(
     mask: Tensor | None,
     batch: Tensor | None,
 ) -> Tensor:
-    z = _at_least_float32(z)
-    propagated = propagation(z if source is None else _at_least_float32(source).to(z.dtype))
+    z = _errors.at_least_float32(z)
+    propagated = propagation(z if source is None else _errors.at_least_float32(source).to(z.dtype))
     if options.detach == "self":
         z = z.detach()
     elif options.detach == "neighbors":
@@ -318,7 +318,3 @@ def _masked_inputs(
     ramp = torch.linspace(0.5, 1.0, z.shape[1], dtype=z.dtype, device=z.device)
     here = torch.stack(conditions).all(dim=0).unsqueeze(-1)
     return torch.where(here, z, ramp), torch.where(here, propagated, 2.0 - ramp)
-
-
-def _at_least_float32(z: Tensor) -> Tensor:
-    return z.float() if z.dtype in (torch.float16, torch.bfloat16) else z

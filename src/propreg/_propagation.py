@@ -205,9 +205,7 @@ class Propagation(Operator):
         if not x.is_floating_point():
             raise TypeError(f"x must be a floating-point tensor, but its dtype is {x.dtype}.")
         _errors.same_device("x", x, "the graph", self.edge_index)
-        flat = x.unsqueeze(-1) if x.dim() == 1 else x.flatten(1)
-        if flat.dtype in (torch.float16, torch.bfloat16):
-            flat = flat.float()
+        flat = _errors.at_least_float32(x.unsqueeze(-1) if x.dim() == 1 else x.flatten(1))
         built = self._csr is not None and self._csr.has(flat.dtype)
         how = _spmm.choose(self.backend, x, built=built, weights_need_gradient=self.differentiable)
         out: Tensor

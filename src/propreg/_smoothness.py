@@ -64,8 +64,7 @@ def mean_average_distance(z: Tensor, edge_index: Tensor | Operator) -> Tensor:
     _errors.logits("z", z)
     graph = edges(resolve(edge_index, None, z.shape[0], norm="rw", add_self_loops=False, validate=None))
     _errors.same_device("z", z, "edge_index", graph.edge_index)
-    if z.dtype in (torch.float16, torch.bfloat16):
-        z = z.float()
+    z = _errors.at_least_float32(z)
     if _errors.values_are_checked(None, z):
         _errors.finite_rows("z", z)
     source, target = graph.edge_index
