@@ -59,6 +59,19 @@ def test_strengths_that_came_later_leave_the_batches_of_the_others_as_they_were(
     assert strengths[1] == [0.99]
 
 
+def test_ten_splits_have_the_batches_of_table_1() -> None:
+    """So the runs that both have are trained once, and each batch of the record is missing as a whole or not at all."""
+    table = cut(select_lines(load_experiment("table1"), ["method=plain,method=preg"]))
+    ten = {batch.id: batch for batch in cut(load_experiment("ten-splits").lines)}
+    assert {batch.id for batch in table} <= ten.keys()
+    shared = {run.key for batch in table for run in batch.runs}
+    others = [batch for id, batch in ten.items() if id not in {batch.id for batch in table}]
+    assert not shared & {run.key for batch in others for run in batch.runs}
+    assert all(batch.measures for batch in ten.values())
+    later = {run.cell.strength for batch in others for run in batch.runs if run.split < 5}
+    assert later == {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02}
+
+
 def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> None:
     """Else they could not be trained again bit for bit."""
     results = load_results(RESULTS)

@@ -20,6 +20,8 @@ from propreg.study.tables.picked import picked_text
 RUNS = {
     "best": 76_800,  # the first rung of each search
     "beyond": 10_080,
+    "ten-splits": 48_650,
+    "random-splits": 21_700,
     "table1": 59_325,
     "table-phi": 42_350,
     "table-standard-gcn-gat": 2_460,
@@ -75,6 +77,21 @@ def test_the_ablation_has_the_papers_mlp_beside_the_codes() -> None:
     small, large = (lines["cora", model, "plain"].cells[0] for model in ("mlp-16", "mlp"))
     assert (small.model.hidden, small.dropout) == (16, 0.0)
     assert (large.model.hidden, large.dropout) == (64, 0.5)
+
+
+def test_later_strengths_are_added_to_a_grid() -> None:
+    added = PART.replace('"plain"', '"plain", "preg-paper"') + "later = [0.001, 0.05]"
+    plain, line = read_experiment("mine", added).lines
+    assert [cell.strength for cell in plain.cells] == [0.0]
+    assert [cell.strength for cell in line.cells] == [0.001, *named_grid("preg")]
+    with pytest.raises(StudyError, match="later strengths are added to a method's own grid"):
+        read_experiment("mine", added + "\nstrengths = [0.1]")
+
+
+def test_random_splits_are_a_hundred_with_one_seed() -> None:
+    lines = load_experiment("random-splits").lines
+    assert {(line.splits, line.seeds, line.measures) for line in lines} == {(tuple(range(100)), (0,), True)}
+    assert {(cell.split_kind, cell.labels) for line in lines for cell in line.cells} == {("random", "pyg")}
 
 
 def test_masks_take_the_strengths_that_table1_picks() -> None:

@@ -30,9 +30,9 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
     for line in lines:
         # A later rung must not change the batches of the rungs before it, nor one search those of another.
         searched = (line.variant, line.rung) if line.search else ()
-        for cell in line.cells:
+        for cell, (number, splits) in itertools.product(line.cells, enumerate(line.split_groups)):
             added = cell.strength in (*line.method.later, *line.beyond)
-            shared = (*_shared(cell), added, line.rules, line.measures, *searched)
+            shared = (*_shared(cell), added, number, line.rules, line.measures, *searched)
             if shared not in groups:
                 groups[shared] = {}
                 size = line.batch or batch_size(cell.model.name, cell.dataset)
@@ -40,7 +40,7 @@ def cut(lines: Iterable[Line]) -> list[Batch]:
                 order = _by_stream if line.search else _by_cell
                 made[shared] = (Batch(title, (), line.rules, line.measures, line.graph), size, order)
             members = groups[shared]
-            for split, seed in itertools.product(line.splits, line.seeds):
+            for split, seed in itertools.product(splits, line.seeds):
                 run = Run(cell, split, seed)
                 members.setdefault(run.key, run)
     found = []

@@ -12,6 +12,9 @@ With ``published = true`` the models of a part are trained with their published 
 
 A part with a ``space`` is a search, see :mod:`propreg.study.spec.search`; the strengths of one with ``beyond`` depend
 on what is recorded, see :mod:`propreg.study.spec.unfold`.
+
+``later`` strengths are in batches of their own, and with ``split_group = 5`` each five splits are: an experiment that
+adds to the strengths or the splits of another one has that one's batches, and shares its recorded runs.
 """
 
 import re
@@ -37,7 +40,7 @@ _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
     "batch", "lr", "published", "weight_decay", "dropout", "space", "rungs", "fresh",
-    "beyond",
+    "beyond", "later", "split_group",
 }  # fmt: skip
 _TABLES = ("title", "paper", "parts", "graphs", "models", "spaces")
 _FILTERS = ("dataset", "model", "method", "preset", "split")
@@ -51,7 +54,7 @@ class Line:
     ``rules`` and ``measures`` are what is recorded beside the accuracies of the protocol's own rule. ``own_rule`` is
     the one that the model was published with, where that is known; ``graph`` is the file of one that is no benchmark.
     Of a ``search`` it is a rung, with a cell per configuration. ``beyond`` are the strengths that it gets where the
-    largest is picked.
+    largest is picked, and ``split_group`` is how many splits are batched apart from the others.
     """
 
     dataset: str
@@ -69,6 +72,7 @@ class Line:
     search: Halving | None = None
     rung: int = 0
     beyond: tuple[float, ...] = ()
+    split_group: int | None = None
 
     def runs(self) -> Iterator[Run]:
         """All runs of the line."""
@@ -76,6 +80,12 @@ class Line:
             for split in self.splits:
                 for seed in self.seeds:
                     yield Run(cell, split, seed)
+
+    @property
+    def split_groups(self) -> list[tuple[int, ...]]:
+        """The splits that are batched together."""
+        size = self.split_group or len(self.splits)
+        return [self.splits[i : i + size] for i in range(0, len(self.splits), size)]
 
     @property
     def unfolds(self) -> bool:
@@ -129,7 +139,7 @@ def experiment_names() -> list[str]:
 
 
 # The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
-BESIDE = ("best", "beyond", "digits-smoke", "table2-100-seeds")
+BESIDE = ("best", "beyond", "digits-smoke", "random-splits", "table2-100-seeds", "ten-splits")
 
 
 def study_names() -> list[str]:
@@ -245,7 +255,7 @@ def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> I
         entry = names.dataset(dataset)
         for model in part["models"]:
             for name in part["methods"]:
-                method = named_method(name)
+                method = _with_later(part, named_method(name))
                 strengths = () if search else _strengths(part, method, f"{dataset}/{model}")
                 beyond = _beyond(part, strengths, dataset)
                 start, own_rule = _base(part, dataset, model, names)
@@ -273,6 +283,7 @@ def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> I
                         entry if isinstance(entry, GraphFile) else None,
                         search,
                         beyond=beyond,
+                        split_group=part.get("split_group"),
                     )
 
 
@@ -355,6 +366,16 @@ def _variants(part: dict[str, Any], base: Cell, method: NamedMethod) -> Iterator
         for ratio in [1.0] if plain else part.get("unmask", [1.0]):
             shown = [*words, f"unmask {ratio:g}"] if "unmask" in part and not plain else words
             yield ", ".join(word for word in shown if word), grown, ratio
+
+
+def _with_later(part: dict[str, Any], method: NamedMethod) -> NamedMethod:
+    """The method with the part's later strengths in its grid; the plain model has none."""
+    later = tuple(decimal("strength", each) for each in part.get("later", ()))
+    if not later or method.method == "plain":
+        return method
+    if "strengths" in part:
+        raise StudyError("later strengths are added to a method's own grid: write them into strengths instead.")
+    return replace(method, grid=tuple(sorted({*method.grid, *later})), later=(*method.later, *later))
 
 
 def _strengths(part: dict[str, Any], method: NamedMethod, name: str) -> tuple[float, ...]:
