@@ -137,10 +137,12 @@ class Epoch:
         else:
             seen = self._evaluate(logits, state.loss, count=number > 1)
         stopper = state.stopper
-        if stopper is not None and self.y.device.type == "cpu" and bool(stopper.stopped.all()):
-            loss = objective.loss(state, logits).detach()  # whether the last weights still have one
-        else:
+        if stopper is None or self.y.device.type != "cpu" or not bool(stopper.stopped.all()):
             loss = step(objective, state, logits)
+        elif bool((stopper.watches[0].epoch == stopper.epoch).any()):
+            loss = objective.loss(state, logits).detach()  # whether the last weights, which are reported, have one
+        else:
+            loss = state.loss.clone()
         state.loss.copy_(loss)
         return seen._replace(loss=loss)
 
