@@ -202,12 +202,13 @@ def test_its_matrix_is_built_once_for_each_graph_and_let_go(monkeypatch: pytest.
         fast(Z, edges.index_fill(1, torch.tensor([0]), 6))
 
 
-def test_an_exported_program_needs_no_operator_of_ours() -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_an_exported_program_needs_no_operator_of_ours(strict: bool) -> None:
     class Model(torch.nn.Module):
         def forward(self, z: Tensor, edge_index: Tensor) -> Tensor:
             return preg(z, edge_index)
 
-    program = torch.export.export(Model(), (Z, ODD.edge_index))
+    program = torch.export.export(Model(), (Z, ODD.edge_index), strict=strict)
     assert "propreg" not in str(program.graph)
     torch.testing.assert_close(program.module()(Z, ODD.edge_index), preg(Z, ODD.edge_index))
 

@@ -6,6 +6,7 @@ values, since a compiled program may write another one into the same memory. On 
 for the device, and a CUDA graph would replay the matrix of its recording for another edge index.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,10 +23,12 @@ kept: list[tuple[Options, "Propagation"]] = []
 """The last few graphs of compiled programs, whatever module they belong to; each has a copy of its edges."""
 
 
+is_exporting: Callable[[], bool] = getattr(torch.compiler, "is_exporting", lambda: False)  # torch 2.5 has none
+
+
 def usable(device: torch.device) -> bool:
     """Whether a program is compiled for a CPU; an exported one takes plain torch along, not these operators."""
-    exporting = getattr(torch.compiler, "is_exporting", None)  # torch 2.5 has no such function
-    compiling = torch.compiler.is_compiling() and not _errors.transformed() and not (exporting and exporting())
+    compiling = torch.compiler.is_compiling() and not _errors.transformed() and not is_exporting()
     return compiling and device.type == "cpu" and _spmm.MKL
 
 
