@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from propreg.data.graph import Split
+from propreg.statistics import SIGNIFICANCE
 
-SIGNIFICANT = 0.05
 NOTICEABLE = 0.05
 """The smallest share of nodes that would have to be of another class for a difference to be worth a note."""
 
@@ -58,7 +58,7 @@ def shift_of(y: NDArray[np.int64], splits: Sequence[Split]) -> Shift | None:
     Labels outside training and validation count for this note alone.
     """
     found = [compare(y[split.val], y[(y >= 0) & ~(split.train | split.val)]) for split in splits]
-    if any(each is None or each.p_value >= SIGNIFICANT or each.distance < NOTICEABLE for each in found):
+    if any(each is None or each.p_value >= SIGNIFICANCE or each.distance < NOTICEABLE for each in found):
         return None
     return min((each for each in found if each is not None), key=lambda each: each.distance, default=None)
 
