@@ -52,7 +52,6 @@ function makeList(data, section, title) {
       value: (each) =>
         missing(each) ? `${each.row.runs || 0} of ${each.line.of} runs recorded` : each.row.verdict || '',
     },
-    { name: 'on the gain', value: (each) => each.row.gain_verdict || '' },
     number(
       'against plain',
       (each) => apart(each, 0),
@@ -73,6 +72,7 @@ function makeList(data, section, title) {
       (each) => each.row.won,
       (each) => (each.row.won === undefined ? '' : `${Math.round(100 * each.row.won)} %`),
     ),
+    { name: 'on the gain', value: (each) => each.row.gain_verdict || '' },
   ];
   const table = makeTable(`${title}: every number`, columns, listRows(data, section), {
     attributes: (each) => ({
