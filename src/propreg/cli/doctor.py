@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from propreg.cli.shared import DEFAULT_STORE, Json
+
 if TYPE_CHECKING:
     from propreg.doctor import Examination
 
@@ -16,10 +18,9 @@ def doctor(
         bool, typer.Option("--devices", help="Also start torch, in another process, to see which devices work.")
     ] = False,
     root: Annotated[Path | None, typer.Option(help="A folder to look for datasets first.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the installation and print the command that fixes each problem; exit code 1 if there is one."""
-    from propreg.cli.shared import DEFAULT_STORE
     from propreg.doctor import examine
 
     found = examine(DEFAULT_STORE, Path("results"), root=root, probe=devices)
