@@ -149,7 +149,8 @@ def test_the_printed_commands_end_in_a_store_that_is_whole(tmp_path: Path, store
 def test_salvage_keeps_what_is_whole_and_who_trained_it(tmp_path: Path, store: Path) -> None:
     change(store, f"UPDATE runs SET test = test - 1 WHERE key = '{ONE.key}'", "DELETE FROM digests WHERE key >= 'f8'")
     put(store, replace(DIGITS, split_kind=ONE.cell.split_kind), (0, 99, 90, 108, *ROW[4:]))
-    lost = next(iter(sqlite3.connect(store).execute("SELECT count(*) FROM runs WHERE key >= 'f8'")))[0]
+    with closing(sqlite3.connect(store)) as db:
+        (lost,) = db.execute("SELECT count(*) FROM runs WHERE key >= 'f8'").fetchone()
     done = propreg("store", "salvage", store, "--store", tmp_path / "new.sqlite", "--json")
     found = json.loads(done.stdout)
     assert found["kept"] == 200 - 1 - lost
