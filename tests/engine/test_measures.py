@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from propreg.engine.spec import PartMeasures
-from propreg.engine.training.measures import BINS, measure
+from propreg.engine.training.measures import BINS, correct_prior, measure
 
 
 def by_loop(logits: NDArray[np.float64], y: NDArray[np.int64]) -> PartMeasures:
@@ -85,6 +85,18 @@ def test_of_equal_logits_the_first_is_predicted() -> None:
     assert found is not None
     assert (found.right, found.predicted) == ((1, 0), (2, 0))
     assert found.bins[7] == (2, 1, 1.0), "a confidence of 1/2 lies in the bin that begins at 7/15"
+
+
+def test_a_corrected_prior_by_hand() -> None:
+    """Test nodes: p = (3/4, 1/4) three times and (1/2, 1/2), so π = (11/16, 5/16)."""
+    odds = torch.tensor([3.0, 3.0, 3.0, 1.0])
+    test = torch.stack([odds.log(), torch.zeros(4)], 1)
+    val = torch.tensor([[0.0, math.log(2)], [0.0, math.log(3)]])
+    corrected = correct_prior(val, test)
+    # Bayes: odds times 11/5.
+    assert corrected[1].softmax(1)[3].tolist() == pytest.approx([11 / 16, 5 / 16])
+    assert (corrected[0][:, 0] - corrected[0][:, 1]).exp().tolist() == pytest.approx([11 / 10, 11 / 15])
+    assert corrected[0].argmax(1).tolist() == [0, 1], "odds of 2 are turned by 11/5, those of 3 are not"
 
 
 def test_full_confidence_lies_in_the_last_bin() -> None:

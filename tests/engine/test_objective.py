@@ -1,6 +1,7 @@
 """A regularized loss over several passes, distributions that parameters start from, and decay of their own."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor
 
 import propreg
-from engine.graphs import problem
+from engine.graphs import problem, sample
+from propreg.data.graph import Split
 from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.models.gcn_mlp import Layers
 from propreg.engine.models.network import ONES, Start, Weight, linear
@@ -20,6 +22,7 @@ from propreg.engine.training.phases import Phase
 from propreg.engine.training.state import begin
 from propreg.engine.training.stopping import LAST
 from propreg.engine.training.train import train
+from propreg.study.spec.presets import named_method
 
 MODEL = Model("gcn", hidden=8)
 RUNS = [Replica(seed=s, split="ab"[s], strength=0.3 + s) for s in range(2)]
@@ -39,6 +42,23 @@ class Known:
 
     def together(self) -> Tensor | None:
         return self.kept[0].unsqueeze(2) if len(self.kept) == 1 else None
+
+
+def test_p_reg_is_kl_plus_the_entropy_of_all_nodes() -> None:
+    """On a graph whose nodes all have neighbors; the entropy by hand."""
+    rng = np.random.default_rng(0)
+    ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6])
+    graph = replace(sample("plain"), edge_index=np.concatenate([ring, ring[::-1]], 1), y=np.arange(6) % 4, x=np.eye(6))
+    found = Problem(graph, {"a": Split(*np.eye(6, dtype=bool)[:3])}, torch.device("cpu"), torch.float64)
+    z = torch.from_numpy(3 * rng.standard_normal((2, 6, 4)))
+    targets = found.targets([Replica(split="a")] * 2)
+    whole, kl, entropy = (
+        found.regularizer(named_method(name).settings).value(z, z, None, targets)
+        for name in ("preg-paper", "preg-paper_kl", "entropy")
+    )
+    torch.testing.assert_close(whole, kl + entropy)
+    p = np.exp(z.numpy()) / np.exp(z.numpy()).sum(-1, keepdims=True)
+    np.testing.assert_allclose(entropy, -(p * np.log(p)).sum(-1).mean(-1))
 
 
 @pytest.mark.parametrize(

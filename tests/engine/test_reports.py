@@ -82,12 +82,39 @@ def test_the_lowest_validation_loss_is_that_of_the_logits() -> None:
 
 
 def test_measures_do_not_depend_on_who_else_is_there() -> None:
-    together = trained("official", measures=True, rules=["last"])
+    together = trained("official", measures=True, rules=["last", "prior_corrected"])
     for i, replica in enumerate(RUNS):
         ((_, alone),) = train(
-            problem(), GCN, METHOD, [replica], Protocol("official", EPOCHS), measures=True, rules=["last"]
+            problem(),
+            GCN,
+            METHOD,
+            [replica],
+            Protocol("official", EPOCHS),
+            measures=True,
+            rules=["last", "prior_corrected"],
         )
         assert alone == together[i]
+
+
+def test_a_corrected_report_is_of_the_runs_own_epoch_and_weights() -> None:
+    found = trained("official", rules=["prior_corrected", "last"], measures=True)
+    graph, differ = problem(), 0
+    for result, weighted in zip(found.values(), trained("official", keep_weights=True).values(), strict=True):
+        own, last, corrected = result.reports
+        assert (own.rule, last.rule, corrected.rule) == ("official", "last", "prior_corrected")
+        assert (corrected.epoch, corrected.measures, result.val) == (own.epoch, None, own.val)
+        network = graph.network(GCN)
+        p = {key: w.unsqueeze(0) for key, w in weighted.weights.items()}
+        z = network.finish(p, network.begin(p), no_dropout)[0].numpy()
+        split = splits("plain")[result.replica.split]
+        odds = np.exp(z)
+        prior = (odds / odds.sum(1, keepdims=True))[split.test].mean(0)
+        right = (odds * prior).argmax(1) == graph.y.numpy()
+        assert (corrected.val, corrected.test) == (right[split.val].mean(), right[split.test].mean())
+        differ += (corrected.val, corrected.test) != (own.val, own.test)
+    assert differ
+    with pytest.raises(ValueError, match="pass measures=True"):
+        next(train(problem(), GCN, METHOD, RUNS, Protocol(), rules=["prior_corrected"]))
 
 
 def test_a_broken_run_has_no_measures_of_what_is_not_finite() -> None:

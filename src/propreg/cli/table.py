@@ -130,11 +130,11 @@ def _list(results: Path | None) -> None:
 def _check_rule(rule: str) -> None:
     from typing import get_args
 
-    from propreg.engine.spec import RuleName
+    from propreg.engine.spec import CORRECTED, RuleName
     from propreg.store.errors import UsageError, unknown
     from propreg.study.tables.rows import OWN
 
-    known = (OWN, *get_args(RuleName))
+    known = (OWN, *get_args(RuleName), CORRECTED)
     if rule and rule not in known:
         raise UsageError(str(unknown("rule", rule, known)))
 

@@ -11,6 +11,8 @@ RuleName = Literal[
     "official", "strict", "latest_best", "first_best", "lowest_val_loss", "last",
     "val_loss", "loss_or_accuracy", "loss_window", "last_in_window", "last_on_rise",
 ]  # fmt: skip
+CORRECTED = "prior_corrected"
+"""A report beside those of rules: the epoch of the run's own, its predictions corrected for the class frequencies."""
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from propreg.study.tables.picked import picked_text
 RUNS = {
     "best": 76_800,  # the first rung of each search
     "beyond": 10_080,
+    "controls": 41_650,
     "ten-splits": 48_650,
     "random-splits": 21_700,
     "table1": 59_325,
@@ -92,6 +93,13 @@ def test_random_splits_are_a_hundred_with_one_seed() -> None:
     lines = load_experiment("random-splits").lines
     assert {(line.splits, line.seeds, line.measures) for line in lines} == {(tuple(range(100)), (0,), True)}
     assert {(cell.split_kind, cell.labels) for line in lines for cell in line.cells} == {("random", "pyg")}
+
+
+def test_the_halves_of_p_reg_are_registered() -> None:
+    lines = {line.method.name: line for line in load_experiment("controls").lines}
+    assert lines["entropy"].cells[0].method == Method("confidence_penalty", variant="official", nodes="all")
+    assert lines["preg-paper_kl"].cells[0].method == Method("preg", phi="kl")
+    assert {line.rules for line in lines.values()} == {("prior_corrected",)}
 
 
 def test_masks_take_the_strengths_that_table1_picks() -> None:
@@ -167,6 +175,7 @@ def test_kl_by_classes_has_the_datasets_factor() -> None:
         (PART.replace("plain", "pleg"), "no method 'pleg'"),
         (PART + 'split_kind = "mine"', "no split_kind 'mine'"),
         (PART + 'measure = "mine"', "no measure 'mine'"),
+        (PART + 'rules = ["prior_corrected"]', "prior_corrected among the rules needs measures = true"),
         (PART.replace("plain", "preg-paper") + 'strengths = "fine"', "no grid 'fine'"),
         (PART.replace("plain", "preg-paper") + 'strengths = { "cora/gcn" = 1 }', "no strength for 'digits/gcn'"),
         (PART.replace("digits", "ogbg-molhiv"), "ogbg-molhiv has no official split: molecules have a scaffold split"),

@@ -44,6 +44,24 @@ def measure(logits: Tensor, y: Tensor) -> PartMeasures | None:
     return PartMeasures(count, hits, guesses, _canonical(nll), _canonical(brier), triples, roc_auc)
 
 
+@torch.no_grad()
+def correct_prior(*parts: Tensor) -> list[Tensor]:
+    r"""Logits as if training had seen classes as often as the last part's nodes have them, without their labels.
+
+    With training nodes of all classes in equal numbers, a model learns :math:`p(c \mid x)` for classes that are equally
+    frequent. Where class c is a share :math:`\pi_c` of the nodes, :math:`z_c + \log \pi_c` are the logits of Bayes'
+    rule; :math:`\pi` is estimated as the mean prediction for the last part.
+
+    Args:
+        parts: Logits [T, C].
+
+    Returns:
+        Those of each part, float64.
+    """
+    prior = parts[-1].double().softmax(1).mean(0)
+    return [z.double() + prior.log() for z in parts]
+
+
 def pairs_above(scores: Tensor, positive: Tensor) -> Tensor:
     """In how many pairs the positive one of a positive and a negative item scores higher; ties count half. [R].
 

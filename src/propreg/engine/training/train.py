@@ -15,10 +15,10 @@ from torch import Tensor
 
 from propreg import _errors
 from propreg.engine.models.network import Network
-from propreg.engine.spec import Measures, Method, Model, Protocol, Replica, Report, Result
+from propreg.engine.spec import CORRECTED, Measures, Method, Model, Protocol, Replica, Report, Result
 from propreg.engine.tasks.node import Problem
 from propreg.engine.training.epoch import Epoch, Numbers
-from propreg.engine.training.measures import measure
+from propreg.engine.training.measures import correct_prior, measure
 from propreg.engine.training.memory import bytes_per_replica
 from propreg.engine.training.phases import Procedure, one_phase
 from propreg.engine.training.state import State
@@ -55,7 +55,8 @@ def train(
         keep_history: Put losses and accuracies per epoch into the results.
         keep_weights: Put the weights of the reported epoch into the results.
         measures: Put the measures of each reported epoch into the results.
-        rules: Names of selection rules to report beside the protocol's own.
+        rules: Names of selection rules to report beside the protocol's own; ``"prior_corrected"`` reports the epoch of
+            the protocol's with predictions that :func:`.measures.correct_prior` makes.
         check_every: Look at the accuracies only every so many epochs: on a GPU each look costs a synchronization. What
             is reported does not depend on it; a replica may train a few epochs more than it needs.
         network: A network of the caller's own in place of ``model``'s.
@@ -63,15 +64,14 @@ def train(
         stop: Called after every epoch; True ends the batch, and its unfinished runs are lost.
     """
     check(model, method, replicas, protocol, problem.splits, problem.graph.y)
-    for name in rules:
-        _errors.one_of("rules", name, RULES)
-    ledger = Ledger(problem, replicas, keep_history)
+    _check_rules(rules, measures=measures)
+    ledger = Ledger(problem, replicas, keep_history, corrected=CORRECTED in rules)
     if procedure is None:
         procedure = _procedure(model, method, protocol, network)
     for phase in procedure(problem, replicas):
         last, state = phase.leaves == "results", phase.state
         if last:
-            phase.watch(rules)
+            phase.watch(name for name in rules if name != CORRECTED)
         record = phase.recordable and problem.device.type == "cuda"
         run = Epoch(
             phase,
@@ -113,6 +113,13 @@ def train(
     raise ValueError("the procedure ended without a phase that leaves results.")
 
 
+def _check_rules(rules: Sequence[str], *, measures: bool) -> None:
+    for name in rules:
+        _errors.one_of("rules", name, (*RULES, CORRECTED))
+    if CORRECTED in rules and not measures:
+        raise ValueError(f"rules has {CORRECTED!r}, which corrects the logits that measures keep: pass measures=True.")
+
+
 def _procedure(model: Model, method: Method, protocol: Protocol, network: Network | None) -> Procedure:
     """The phases of a training method, or the one phase of an architecture or a network of the caller's own."""
     own = model.architecture.phases if network is None else None
@@ -124,8 +131,10 @@ def _procedure(model: Model, method: Method, protocol: Protocol, network: Networ
 class Ledger:
     """The epochs' numbers on the host: what the rules report, what failed, and the history if kept."""
 
-    def __init__(self, problem: Problem, replicas: Sequence[Replica], keep_history: bool = False) -> None:
-        self.problem, self.replicas, self.keep_history = problem, replicas, keep_history
+    def __init__(
+        self, problem: Problem, replicas: Sequence[Replica], keep_history: bool = False, *, corrected: bool = False
+    ) -> None:
+        self.problem, self.replicas, self.keep_history, self.corrected = problem, replicas, keep_history, corrected
         self.number = np.arange(len(replicas))
         self.past = np.zeros(len(replicas), np.int64)  # epochs of earlier phases
         self.failed_at = np.zeros(len(replicas), np.int64)
@@ -198,6 +207,8 @@ class Ledger:
             losses, vals, tests = (np.array(column) for column in zip(*self.history[number], strict=True))
             history = {"loss": losses, "val": vals / sizes[0], "test": tests / sizes[1]}
         reports = [self._report(i, watch, sizes, state) for watch in self.stopper.watches]
+        if self.corrected:
+            reports.append(self._corrected(i, reports[0], sizes, state))
         kept = {name: p[i].cpu() for name, p in state.best.items()} if weights else {}
         failed = int(self.failed_at[i]) or None
         if failed is None and any(_broken(w, state.parameters.get(name)) for name, w in kept.items()):
@@ -222,6 +233,18 @@ class Ledger:
             measures = _measured(state.logits[watch.rule.name][i], i, state, sizes, self.problem.y)
         return Report(watch.rule.name, int(self.past[i] + watch.epoch[i]), val, test, measures)
 
+    def _corrected(self, i: int, own: Report, sizes: tuple[int, int], state: State) -> Report:
+        """The run's own report with corrected predictions; as it is if a logit is not finite."""
+        if own.measures is None:
+            return Report(CORRECTED, own.epoch, own.val, own.test)
+        parts = _parts(state.logits[self.stopper.watches[0].rule.name][i], i, state, sizes)
+        logits = correct_prior(*(z for z, _ in parts))
+        right = (
+            int((z.max(1).indices == self.problem.y[nodes]).sum()) for z, (_, nodes) in zip(logits, parts, strict=True)
+        )
+        val, test = (hits / size for hits, size in zip(right, sizes, strict=True))
+        return Report(CORRECTED, own.epoch, val, test)
+
     def all_done(self) -> bool:
         """Whether every row has stopped."""
         return bool(self.ended.all())
@@ -242,10 +265,15 @@ class Ledger:
 
 def _measured(logits: Tensor, i: int, state: State, sizes: tuple[int, int], y: Tensor) -> Measures | None:
     """The measures of row i, from its kept logits: each part is padded to the longest of the batch."""
+    val, test = (measure(z, y[nodes]) for z, nodes in _parts(logits, i, state, sizes))
+    return None if val is None or test is None else Measures(val, test)
+
+
+def _parts(logits: Tensor, i: int, state: State, sizes: tuple[int, int]) -> list[tuple[Tensor, Tensor]]:
+    """The logits of the validation and of the test nodes, and the nodes."""
     parts = torch.split(logits, [state.val[0].shape[1], state.test[0].shape[1]])
     nodes = state.val[0][i], state.test[0][i]
-    val, test = (measure(z[:n], y[each[:n]]) for z, each, n in zip(parts, nodes, sizes, strict=True))
-    return None if val is None or test is None else Measures(val, test)
+    return [(z[:n], each[:n]) for z, each, n in zip(parts, nodes, sizes, strict=True)]
 
 
 def _broken(weight: Tensor, parameter: Tensor | None) -> bool:

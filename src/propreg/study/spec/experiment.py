@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS, MoleculeSet, NodeSet
-from propreg.engine.spec import Protocol, RuleName
+from propreg.engine.spec import CORRECTED, Protocol, RuleName
 from propreg.store.batch import GraphFile
 from propreg.store.errors import StudyError, UsageError, unknown
 from propreg.store.run import OWN_SPLITS, Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
@@ -139,7 +139,7 @@ def experiment_names() -> list[str]:
 
 
 # The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
-BESIDE = ("best", "beyond", "digits-smoke", "random-splits", "table2-100-seeds", "ten-splits")
+BESIDE = ("best", "beyond", "controls", "digits-smoke", "random-splits", "table2-100-seeds", "ten-splits")
 
 
 def study_names() -> list[str]:
@@ -247,10 +247,12 @@ def _lines(part: dict[str, Any], names: Names, spaces: Mapping[str, Space]) -> I
     splits, seeds = _numbers(part, "splits"), tuple(search.seeds(0)) if search else _numbers(part, "seeds")
     rules, measures = tuple(part.get("rules", ())), part.get("measures", False)
     for rule in rules:
-        if rule not in get_args(RuleName):
-            raise unknown("rule", rule, get_args(RuleName))
+        if rule not in (known := (*get_args(RuleName), CORRECTED)):
+            raise unknown("rule", rule, known)
     if not isinstance(measures, bool):
         raise StudyError(f"measures must be true or false, got {measures!r}.")
+    if CORRECTED in rules and not measures:
+        raise StudyError(f"{CORRECTED} among the rules needs measures = true.")
     for dataset in part["datasets"]:
         entry = names.dataset(dataset)
         for model in part["models"]:
