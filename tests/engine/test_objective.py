@@ -48,7 +48,12 @@ def test_p_reg_is_kl_plus_the_entropy_of_all_nodes() -> None:
     """On a graph whose nodes all have neighbors; the entropy by hand."""
     rng = np.random.default_rng(0)
     ring = np.stack([np.arange(6), (np.arange(6) + 1) % 6])
-    graph = replace(sample("plain"), edge_index=np.concatenate([ring, ring[::-1]], 1), y=np.arange(6) % 4, x=np.eye(6))
+    graph = replace(
+        sample("plain"),
+        edge_index=np.concatenate([ring, ring[::-1]], 1),
+        y=np.arange(6) % 4,
+        x=np.eye(6, dtype=np.float32),
+    )
     found = Problem(graph, {"a": Split(*np.eye(6, dtype=bool)[:3])}, torch.device("cpu"), torch.float64)
     z = torch.from_numpy(3 * rng.standard_normal((2, 6, 4)))
     targets = found.targets([Replica(split="a")] * 2)
