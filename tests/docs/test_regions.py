@@ -1,5 +1,6 @@
 """What is computed in the pages is what the record gives: regions, the output of commands that only read, pictures."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from building import tables
 from building.blocks import Block, find_blocks, outputs, with_outputs
 from building.following import follow
 from building.pictures import FOLDER, pictures
@@ -53,6 +55,24 @@ def test_what_is_not_recorded_is_a_dash() -> None:
     assert region("formula changes", nothing) == region("training changes", nothing) == "–"
     for name in ("forms", "disagreements", "choices of μ"):
         assert len(region(name, nothing).splitlines()) == 2, name
+
+
+def test_learned_strengths_are_read_from_the_records_of_all_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "benchmarks").mkdir()
+    for machine, case, test in (("h200-photo", "photo", 92.345), ("cpu", "cora", 80.0), ("h200-cs", "cs", 91.0)):
+        found = [("plain: test", test), ("plain: μ", 0.0), ("grid of 8: test", test + 1), ("grid of 8: μ", 0.5)]
+        records = [{"case": case, "metric": metric, "value": value} for metric, value in found]
+        text = json.dumps({"machine": machine, "records": records})
+        (tmp_path / "benchmarks" / f"learned-mu-{machine}.json").write_text(text)
+    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    rows = tables.learned(Results()).splitlines()[2:]
+    assert rows == [
+        "| Cora | 80.0 | 81.0 (μ = 0.5) |",
+        "| CS | 91.0 | 92.0 (μ = 0.5) |",
+        "| Photo | 92.3 | 93.3 (μ = 0.5) |",
+    ]
 
 
 def only_reads(block: Block) -> bool:
