@@ -124,6 +124,34 @@ def speed(_: Results) -> str:
     return table(["", "machine", "runs at once", "PyG loop", "propreg", "faster"], body)
 
 
+def rivals(_: Results) -> str:
+    """The engine's epochs beside those of what a good user would write, by the number of runs."""
+    _, records = benchmark("rivals-h200") or ("", {})
+    found: dict[str, dict[int, dict[str, Any]]] = {}
+    for (_case, metric), record in records.items():
+        name, _, runs = metric.partition(", per run of ")
+        found.setdefault(name, {})[int(runs)] = record
+    sizes = sorted({runs for each in found.values() for runs in each})
+
+    def cell(record: dict[str, Any] | None) -> str:
+        return _time(record) + (f" ({_ratio(record)})" if record and record["ratio"] else "")
+
+    body = [[name, *(cell(each.get(runs)) for runs in sizes)] for name, each in found.items()]
+    return table(["per run and epoch", *(f"{runs:,} run{'s' * (runs > 1)}" for runs in sizes)], body)
+
+
+def large(_: Results) -> str:
+    """What large graphs cost on a GPU; of sampling, how many seeds in a second from batches that fill it."""
+    machine, records = benchmark("scale-h200") or ("", {})
+    body = []
+    for (case, metric), record in records.items():
+        if case.startswith("sample") and (record["unit"] != "M seeds/s" or ", 8192 seeds" not in metric):
+            continue
+        ratio = "" if record["ratio"] is None else f"{_ratio(record)} {record['baseline']}"
+        body.append([case, metric, f"{record['value']:.3g} {record['unit']}", ratio])
+    return table(["", machine, "", "against"], body)
+
+
 def term(_: Results) -> str:
     """The regularizer against the official way and against two bare products."""
     head = ["graph", "machine", "speedup over official", "time / two bare products", "peak memory, official / ours"]
@@ -395,6 +423,8 @@ TABLES: dict[str, Callable[[Results], str]] = {
     "engine": engine,
     "speed": speed,
     "learned": learned,
+    "rivals": rivals,
+    "large": large,
     "term": term,
     "picked": picked,
     "helping": helping,

@@ -123,8 +123,8 @@ def test_the_study_is_complete_but_for_three_molecule_sets_and_a_part_of_table_2
     missing = [(name, line) for name, line in lines if not has_all(line, results)]
     assert {name for name, _ in missing} == {"table2", "table3"}
     assert {x.dataset for name, x in missing if name == "table3"} == {"ogbg-molbbbp", "ogbg-moltox21", "ogbg-molhiv"}
-    others = {"gam", "gcnii", "grand", "graphmix", "graphmix-clean", "graph-unet"}
-    assert {x.model for name, x in missing if name == "table2"} == others
+    others = [(x.model, x.dataset) for name, x in missing if name == "table2" and x.model != "gam"]
+    assert others == [("gcnii", "pubmed")]
     rows = [row for row in table_rows(load_experiment("table1"), results) if row.model in MODELS]
     assert all(row.mean is not None for row in rows)
 
@@ -135,11 +135,14 @@ def test_study_p_reg_on_top_of_other_methods(results: Results) -> None:
     better = {(row.model, row.dataset) for row in judged if row.against_plain and row.against_plain.verdict == "better"}
     helped = {"appnp", "deep-appnp", "s2gc", "dagnn", "tuned-gcn", "gmnn", "correct-smooth"}
     assert {model for model, _ in better if {(model, "cora"), (model, "citeseer")} <= better} == helped
-    assert {model for model, dataset in better if dataset == "citeseer"} == helped | {"graphmix", "nasa"}
-    assert all(dataset != "pubmed" for _, dataset in better)
+    assert {model for model, dataset in better if dataset == "citeseer"} == helped | {"graph-unet", "graphmix", "nasa"}
+    theirs = [row for row in judged if row.dataset == "pubmed" and (row.model, "pubmed") in better]
+    on_pubmed = {row.model: row.difference or 0 for row in theirs}
+    assert set(on_pubmed) == {"grand", "graph-unet"}
+    assert max(on_pubmed.values()) < 1
     others = {"graphat", "graphvat", "o-bvat", "s-bvat", "nasa", "grand"}
     gains = [row.difference for row in judged if row.model in others and row.difference is not None]
-    assert len(gains) >= 3 * 5 + 2
+    assert len(gains) == 3 * 6
     assert max(gains) < 0.6
     (s2gc,) = [row for row in rows if (row.model, row.dataset, row.method) == ("s2gc", "citeseer", "plain")]
     assert (s2gc.std or 0.0) < 0.05

@@ -109,18 +109,20 @@ def listings(experiment: Experiment, lines: Sequence[Line], results: Results, co
         title = model_title(model) + (f" + {method_title(method)}" if method != "plain" else "")
         cells = [cell for name in shown for cell in _cells(found.get(name), results, costs)]
         rows.append((title, str(settings_to_tune(model, method)), *cells))
-    return [Listing(_about(costs), tuple(head), tuple(rows))]
+    known = [i for i in range(len(head)) if any(row[i] != "–" for row in rows)]  # what is not measured has no column
+    head, rows = [head[i] for i in known], [tuple(row[i] for i in known) for row in rows]
+    return [Listing(_about(costs, head), tuple(head), tuple(rows))]
 
 
-def _about(costs: Costs | None) -> str:
+def _about(costs: Costs | None, head: Sequence[str]) -> str:
     """What the columns are and where they come from, or that they are not measured."""
     if costs is None:
         missing = f"Time and memory are not measured yet: {COMMAND} measures them on a GPU."
         return f"{TITLE} P-reg adds one to each. {missing}"
+    memory = "; MB: peak memory of a training" if any(name.endswith("MB") for name in head) else ""
     return (
-        f"{TITLE} s: seconds per epoch times the mean number of epochs of the recorded runs; MB: peak memory of a "
-        "training; in parentheses, both per run if 80 runs (10 seeds at 8 strengths) train as one program. "
-        f"{costs.machine}."
+        f"{TITLE} s: seconds per epoch times the mean number of epochs of the recorded runs{memory}; in parentheses, "
+        f"per run if 80 runs (10 seeds at 8 strengths) train as one program. {costs.machine}."
     )
 
 
