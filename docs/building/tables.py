@@ -126,10 +126,10 @@ def speed(_: Results) -> str:
 
 def rivals(_: Results) -> str:
     """The engine's epochs beside those of what a good user would write, by the number of runs."""
-    _, records = benchmark("rivals-h200") or ("", {})
+    records = (benchmark("rivals-h200") or ("", {}))[1]
     found: dict[str, dict[int, dict[str, Any]]] = {}
     for (_case, metric), record in records.items():
-        name, _, runs = metric.partition(", per run of ")
+        name, runs = metric.split(", per run of ")
         found.setdefault(name, {})[int(runs)] = record
     sizes = sorted({runs for each in found.values() for runs in each})
 
