@@ -1,7 +1,7 @@
 """Parts of a large graph as the engine's problems: what an architecture, a regularizer or a module is run on."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ from propreg.engine.ops.sparse import Matrix, Pattern
 from propreg.scale.numpy_sampler import NumpySampler
 from propreg.scale.source import always, from_edges
 
-EDGES = 1 << 20  # of the nodes whose exact neighborhoods are computed at a time
+EDGES = 1 << 18  # of the nodes whose exact neighborhoods are computed at a time
 KEPT = 4 * EDGES  # edges of such neighborhoods that stay in memory from one evaluation to the next
 
 
@@ -36,6 +36,7 @@ class Block(Problem):
         edge_index: The edges, in rows.
         weight: The edges' own weights; None for 1.
         share: If edges are sampled, how many each edge into a row stands for.
+        rings: If rows are in the order of hops, their number for each.
     """
 
     def __init__(  # not Problem's, which checks and hashes a whole graph
@@ -45,9 +46,10 @@ class Block(Problem):
         edge_index: Tensor,
         weight: Tensor | None = None,
         share: Tensor | None = None,
+        rings: Sequence[int] = (),
     ) -> None:
         problem = whole.problem
-        self.whole, self.nodes, self.own_weight = whole, nodes, weight
+        self.whole, self.nodes, self.own_weight, self.rings = whole, nodes, weight, rings
         self.dtype, self.device, self.splits, self.balanced = problem.dtype, problem.device, {}, False
         self.num_nodes, self.num_classes = len(nodes), problem.num_classes
         self.edge_index, self.edge_weight = edge_index, weight  # on the CPU, where matrices are made
@@ -77,6 +79,18 @@ class Block(Problem):
             degree=self.whole.degree(loops)[self.nodes],
             validate=False,
         )
+
+    def adjacencies(self, norm: str, loops: bool, layers: int) -> list[Matrix]:
+        """In the order of hops each layer computes the rows that the next one reads, and no others."""
+        if len(self.rings) != layers + 1:
+            return super().adjacencies(norm, loops, layers)
+        row, col, values = self.propagation(norm, loops).entries(self.dtype)
+        found, ends = [], np.cumsum(self.rings).tolist()
+        for rows, columns in zip(ends[-2::-1], ends[:0:-1], strict=True):
+            kept = row < rows
+            entries = (each[kept].to(self.device) for each in (row, col, values))
+            found.append(Matrix(*entries, (rows, columns)))
+        return found
 
     def tensors(self) -> Parameters:
         """What a module of the user's own takes, by PyG's names."""

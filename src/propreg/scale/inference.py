@@ -8,9 +8,9 @@ from torch import Tensor
 from propreg.engine.models.architecture import Layered
 from propreg.engine.models.network import Draw, Network, Parameters, no_dropout
 from propreg.engine.models.user_module import OwnNetwork
-from propreg.scale.blocks import LargeGraph, Neighborhoods
+from propreg.scale.blocks import Block, LargeGraph, Neighborhoods
 
-AT_ONCE = 1 << 29  # numbers of a layer of all nodes that are in memory at a time, where one run has not more
+AT_ONCE = 1 << 26  # numbers of a layer of all nodes that are in memory at a time, where one run has not more
 
 Logits = Callable[[Parameters], Tensor]
 """Of the parameters [R, …] the logits of some nodes [R, n, C]."""
@@ -28,7 +28,9 @@ class LayerByLayer:
     def __init__(self, whole: LargeGraph, layered: Layered, nodes: Tensor) -> None:
         self.whole, self.layered, hops = whole, layered, min(1, layered.hops)
         self.inner = Neighborhoods(whole, torch.arange(whole.num_nodes), hops)
-        self.last = Neighborhoods(whole, nodes, hops)
+        # Of most nodes: all, whose neighborhoods are at hand, and then these.
+        most = 2 * len(nodes) > whole.num_nodes
+        self.last, self.chosen = (self.inner, nodes) if most else (Neighborhoods(whole, nodes, hops), None)
 
     @torch.no_grad()
     def __call__(self, p: Parameters) -> Tensor:
@@ -42,12 +44,12 @@ class LayerByLayer:
         h: Tensor | None = None
         nodes, last = self.whole.num_nodes, len(self.layered.rows) - 1
         for i, (rows, edges) in enumerate(zip(self.layered.rows, self.layered.edges, strict=True)):
-            parts = (rows(b, p, None if h is None else h[:, b.nodes]) for b in self.whole.without_edges())
+            parts = (rows(b, p, None if h is None else _some(h, b)) for b in self.whole.without_edges())
             mapped, h = _joined(parts, nodes), None
             around = self.last if i == last else self.inner
-            h = _joined((edges(b, p, mapped[:, b.nodes])[:, : len(part)] for part, b in around), around.count)
+            h = _joined((edges(b, p, _some(mapped, b))[:, : len(part)] for part, b in around), around.count)
         assert h is not None
-        return h
+        return h if self.chosen is None else h[:, self.chosen]
 
 
 class OnNeighborhoods:
@@ -91,6 +93,11 @@ class Evaluated(Network):
         z = self.logits(p)
         self.finite = z.isfinite().all(2).all(1)
         return z
+
+
+def _some(h: Tensor, block: Block) -> Tensor:
+    """The rows of a block."""
+    return h.index_select(1, block.nodes.to(h.device))
 
 
 def _joined(parts: Iterable[Tensor], count: int) -> Tensor:

@@ -150,7 +150,8 @@ class MiniBatches:
         judged = np.flatnonzero(split.val | split.test)
         at_once = 1 if self.network is not None else CPU_GROUP if problem.device.type == "cpu" else len(replicas)
         numbers = [range(i, min(i + at_once, len(replicas))) for i in range(0, len(replicas), at_once)]
-        parts = [Part(self, problem, [replicas[number] for number in some], judged) for some in numbers]
+        logits = None if self.network is not None else self.evaluation(self.network_of(), torch.from_numpy(judged))
+        parts = [Part(self, problem, [replicas[number] for number in some], judged, logits) for some in numbers]
         for epoch in range(1, self.protocol.max_epochs + 1):
             for batch in loader:
                 seen = Batch(self, batch)
@@ -178,7 +179,8 @@ class Batch:
         whole, nodes = trainer.whole, data.n_id
         weight = data.edge_weight if "edge_weight" in data else None
         drawn = torch.bincount(data.edge_index[1], minlength=len(nodes)).clamp(min=1)
-        self.block = Block(whole, nodes, data.edge_index, weight, whole.counts(nodes) / drawn)
+        share = whole.counts(nodes) / drawn
+        self.block = Block(whole, nodes, data.edge_index, weight, share, data.num_sampled_nodes)
         self.nodes, self.rows = nodes[: data.batch_size], data.num_sampled_nodes[0]
         problem, self.counted = whole.problem, None
         outer = Block(whole, nodes[: self.rows], nodes.new_empty(2, 0))
@@ -219,10 +221,16 @@ class Part:
         problem: The graph with its splits.
         replicas: The runs.
         judged: The validation and test nodes of the split, rising.
+        logits: What computes their logits; None: a module of the user's own does, which is this part's.
     """
 
     def __init__(
-        self, trainer: MiniBatches, problem: Problem, replicas: Sequence[Replica], judged: NDArray[np.int64]
+        self,
+        trainer: MiniBatches,
+        problem: Problem,
+        replicas: Sequence[Replica],
+        judged: NDArray[np.int64],
+        logits: Logits | None,
     ) -> None:
         protocol, rule = trainer.protocol, RULES[trainer.protocol.rule]
         self.trainer, self.problem, self.method = trainer, problem, trainer.method
@@ -237,7 +245,7 @@ class Part:
             first = {name: getattr(self.targets, name)[:, :1] * 0 for name in ("nodes", "classes", "weights")}
             self.targets = replace(self.targets, **first, values=self.targets.values[place])
         self.importance = self._importance(problem, replicas[0])
-        self.evaluated = Evaluated(self.network, trainer.evaluation(self.network, nodes))
+        self.evaluated = Evaluated(self.network, logits or trainer.evaluation(self.network, nodes))
         phase = Phase(self.evaluated, state, Objective(), [rule], protocol.max_epochs)
         self.epoch = Epoch(phase, problem.y[place], keep_weights=True)
         self.ledger = Ledger(problem, replicas, keep_history=True)

@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 
 class Layers(OnFeatures):
-    """A GCN (with an adjacency) or an MLP (without)."""
+    """A GCN (with an adjacency for each layer) or an MLP (without)."""
 
-    def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix | None) -> None:
-        self.spec, self.adjacency, self.features = spec, adjacency, features
-        fold = adjacency is not None and features.prefers_dense(spec.hidden) and spec.input_dropout == 0
-        self._folded = features.propagated(adjacency) if fold and adjacency is not None else None
+    def __init__(
+        self, spec: Model, features: Features, classes: int, adjacencies: Sequence[Matrix] | None = None
+    ) -> None:
+        self.spec, self.features = spec, features
+        self.adjacencies: Sequence[Matrix | None] = [None] * spec.layers if adjacencies is None else adjacencies
+        first = self.adjacencies[0]
+        fold = features.prefers_dense(spec.hidden) and spec.input_dropout == 0
+        self._folded = features.propagated(first) if fold and first is not None else None
         self.widths = [features.shape[1], *[spec.hidden] * (spec.layers - 1), classes]
 
     def weights(self) -> dict[str, Weight]:
@@ -39,7 +43,8 @@ class Layers(OnFeatures):
     def begin_from(self, p: Parameters, xw: Tensor) -> Tensor:
         """relu(Â (X W) + b), from X W."""
         # Without a product the ReLU overwrites its argument, which belongs to the caller.
-        return ops.propagate_relu(self.adjacency, xw if self.adjacency is not None else xw.clone(), p["b0"])
+        first = self.adjacencies[0]
+        return ops.propagate_relu(first, xw if first is not None else xw.clone(), p["b0"])
 
     def begin(self, p: Parameters) -> Tensor | None:
         """The first layer, where its input is not dropped."""
@@ -51,7 +56,7 @@ class Layers(OnFeatures):
         last = self.spec.layers - 1
         for i in range(1, last + 1):
             h = ops.dropped_linear(h, p[f"w{i}"], draw(f"hidden{i}"), rectified=True)
-            h = (ops.propagate_relu if i < last else ops.propagate)(self.adjacency, h, p[f"b{i}"])
+            h = (ops.propagate_relu if i < last else ops.propagate)(self.adjacencies[i], h, p[f"b{i}"])
         return h
 
     def finish_all(
@@ -68,12 +73,13 @@ class Layers(OnFeatures):
 
         if not fused(begun, p["w1"]):
             return None
-        return last_layer(self.adjacency, begun, p["w1"], p["b1"], masks, in_groups=in_groups)
+        return last_layer(self.adjacencies[1], begun, p["w1"], p["b1"], masks, in_groups=in_groups)
 
     def _first_layer(self, p: Parameters, masks: Masks | None) -> Tensor:
-        if masks is None and (self._folded is not None or self.adjacency is None):
+        first = self.adjacencies[0]
+        if masks is None and (self._folded is not None or first is None):
             return (self._folded or self.features).rectified(p["w0"], p["b0"])
-        return ops.propagate_relu(self.adjacency, self.features(p["w0"], masks), p["b0"])
+        return ops.propagate_relu(first, self.features(p["w0"], masks), p["b0"])
 
 
 class OnMlp(Network):
@@ -96,12 +102,12 @@ class OnMlp(Network):
 
 def build_gcn(problem: Problem, model: Model) -> Layers:
     """On the graph with self-loops, symmetrically normalized."""
-    return Layers(model, problem.features, problem.num_classes, problem.adjacency("sym", True))
+    return Layers(model, problem.features, problem.num_classes, problem.adjacencies("sym", True, model.layers))
 
 
 def build_mlp(problem: Problem, model: Model) -> Layers:
     """Without the graph."""
-    return Layers(model, problem.features, problem.num_classes, None)
+    return Layers(model, problem.features, problem.num_classes)
 
 
 def layered_gcn(model: Model) -> Layered:

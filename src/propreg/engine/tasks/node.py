@@ -190,6 +190,10 @@ class Problem:
                 self._adjacencies[norm, loops] = self.matrix(row, col, values)
             return self._adjacencies[norm, loops]
 
+    def adjacencies(self, norm: str, loops: bool, layers: int) -> list[Matrix]:
+        """The matrix for each layer: here the same."""
+        return [self.adjacency(norm, loops)] * layers
+
     def matrix(self, row: Tensor, col: Tensor, values: Tensor) -> Matrix:
         """A sparse matrix [N, N] on the problem's device."""
         size = (self.num_nodes, self.num_nodes)
