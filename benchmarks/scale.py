@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,17 +25,20 @@ from torch_geometric.utils import k_hop_subgraph
 
 from common import Record, arguments, seconds, seconds_per_epoch, show, times, write
 from engine import GCN, engine_epoch
-from propreg import Propagation, preg
+from propreg import Propagation, fit, load_graph, preg
 from propreg.data.csr import InEdges
 from propreg.data.graph import Graph
 from propreg.data.own.pyg import graph_from_data
 from propreg.data.own.stored import write_stored
 from propreg.data.synthetic import random_graph
 from propreg.engine import Method, Problem
+from propreg.fitting import batching
 from propreg.scale import Loader, MiniBatchPReg
 from propreg.scale.numpy_sampler import NumpySampler
 from propreg.scale.randomness import numpy_generator, torch_generator
 from propreg.scale.torch_sampler import TorchSampler, in_edges
+from propreg.scale.trainer import COST as FIT_COST
+from propreg.scale.trainer import MiniBatches
 
 FANOUTS = ([10, 10], [15, 10, 5])
 SEEDS = 1024
@@ -242,8 +246,43 @@ def steps_from_disk(folder: str, steps: int) -> tuple[float, float, float]:
     run()
     opened = time.perf_counter() - start
     each = seconds_per_epoch(run, "cpu", steps, warm=1)
+    return opened, each, peak_of_process()
+
+
+def peak_of_process() -> float:
+    """In GB, mapped pages included."""
     peak = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return opened, each, int(peak.split()[1]) / 1e6
+    return int(peak.split()[1]) / 1e6
+
+
+def fits(nodes: int, edges: int, size: int, seeds: int) -> Iterator[Record]:
+    """``fit`` in mini-batches, and on whole graphs for as many steps: accuracy, time and memory, on the CPU."""
+    case = f"fit, GCN, {nodes:,} nodes, {size_of(edges)}"
+    data = random_graph(nodes, edges, 64, 10, homophily=0.5, feature_accuracy=0.4)
+    steps = -(-int(data.train_mask.sum()) // size)
+    with tempfile.TemporaryDirectory() as folder:
+        write_stored(f"{folder}/graph", graph_from_data(data))
+        for batch, cost, epochs in (("full", COST, 10 * steps), (size, FIT_COST, 10), (size, COST, 10)):
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                given = f"{folder}/graph", batch, cost, epochs, seeds
+                plain, with_term, took, peak = pool.apply(fitted, given)
+            name = "full batches" if batch == "full" else f"batches of {size} nodes, cost={cost:g}"
+            yield Record(case, "cpu", f"test accuracy, {name}: plain", 100 * plain, "%")
+            for mu, accuracy in with_term.items():
+                yield Record(case, "cpu", f"test accuracy, {name}: mu {mu:g}", 100 * accuracy, "%")
+            yield Record(case, "cpu", f"time, {name}", took, "s")
+            yield Record(case, "cpu", f"peak memory, {name}", peak, "GB")
+
+
+def fitted(
+    folder: str, batch: batching.BatchSize, cost: float, epochs: int, seeds: int
+) -> tuple[float, dict[float, float], float, float]:
+    """The mean test accuracies, plain and by strength, the seconds, and the process's peak memory in GB."""
+    batching.MiniBatches = partial(MiniBatches, cost=cost)  # type: ignore[misc, assignment]
+    start = time.perf_counter()
+    result = fit(load_graph(folder), mu=[0.2, 0.5], batch=batch, seeds=seeds, max_epochs=epochs, progress=False)
+    took = time.perf_counter() - start
+    return result.plain.mean, {mu: result.at(mu).mean for mu in result.mus[1:]}, took, peak_of_process()
 
 
 def serial(x: Tensor, edge_index: Tensor, y: Tensor, train: Tensor) -> Callable[[], None]:
@@ -320,6 +359,7 @@ def main() -> None:
         "linearity": lambda: linearity(device, sizes),
     }
     if Path("/proc/self/status").exists():
+        parts["fit"] = lambda: fits(20_000, 300_000, 256, seeds=1 if quick else 4)
         parts["from disk"] = lambda: from_disk(device, *whole, steps=20 if many else 10)
     records: list[Record] = []
     start = time.perf_counter()

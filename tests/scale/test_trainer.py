@@ -123,7 +123,7 @@ def test_a_module_of_the_users_own_too() -> None:
     large = LargeGraph(found, Scaling())
     network, reach = module_and_reach(Mean, large, None, None)
     assert (reach.sampled, reach.whole) == (2, 2)
-    mine = MiniBatches(large, Model(), PREG, PROTOCOL, NODES, network, reach, -1, NODES)
+    mine = MiniBatches(large, Model(), PREG, PROTOCOL, NODES, network, reach, -1, preg_seeds=NODES)
     expected = run(found, Model(), PREG, runs, network=OwnNetwork(Mean, found), batch=1, workers=1)
     same(run(found, Model(), PREG, runs, trainer=mine, network=network, batch=3, workers=1), expected, 1e-4)
     logits = OwnNetwork(Mean, found).predict(expected[2])

@@ -134,7 +134,7 @@ def _batches(trainer: MiniBatches) -> list[Any]:
     scaling = trainer.whole.scaling
     parts = {name: t for name, t in (("mean", scaling.mean), ("deviation", scaling.deviation)) if t is not None}
     code = engine_digest(Path(scale.__file__).parent)
-    return [code, trainer.size, trainer.num_neighbors, content_digest({"scale": scaling.kind}, parts)]
+    return [code, trainer.size, trainer.num_neighbors, trainer.cost, content_digest({"scale": scaling.kind}, parts)]
 
 
 def module_digest(module: nn.Module) -> str:

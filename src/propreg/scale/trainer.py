@@ -36,6 +36,10 @@ from propreg.scale.reach import Reach
 from propreg.scale.regularizer import MiniBatchPReg
 
 NEIGHBORS = 10
+COST = 4.0
+"""How large P-reg makes a batch, as a multiple. Few nodes make its gradient so noisy that strengths seem to do harm:
+``benchmarks/scale.py`` compares with 1.25, which is right for a step's time alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class MiniBatches:
         network: The user's own module; None for the model.
         reach: That of the module.
         num_neighbors: The neighbors that each node keeps, of those that it has; −1 for all.
-        preg_seeds: The nodes of a batch on which P-reg is computed; None: as many as make it a quarter larger.
+        cost: How many times larger P-reg makes a batch, see :class:`propreg.scale.MiniBatchPReg`.
+        preg_seeds: The nodes of a batch on which P-reg is computed, in place of ``cost``.
     """
 
     whole: LargeGraph
@@ -63,6 +68,7 @@ class MiniBatches:
     network: OwnNetwork | None = None
     reach: Reach | None = None
     num_neighbors: int = NEIGHBORS
+    cost: float = COST
     preg_seeds: int | None = None
 
     def __call__(
@@ -104,7 +110,7 @@ class MiniBatches:
         """The batches of a split and seed."""
         preg = None
         if self.method.regularizer.masked:
-            preg = MiniBatchPReg(add_self_loops=self.method.add_self_loops, seeds=self.preg_seeds)
+            preg = MiniBatchPReg(add_self_loops=self.method.add_self_loops, cost=self.cost, seeds=self.preg_seeds)
         return Loader(
             self.whole.source,
             [self.num_neighbors] * self.hops.sampled,
