@@ -187,7 +187,7 @@ def test_matrices_are_made_once() -> None:
     network, term = graph.network(Model("gcn")), graph.regularizer(Method.preset("reference"))
     assert isinstance(network, Layers)
     assert isinstance(term, Preg)
-    assert all(each is term.adjacency for each in network.adjacencies)
+    assert network.adjacency is term.adjacency
     other = graph.regularizer(Method.preset("paper"))
     assert isinstance(other, Preg)
     assert other.adjacency is not term.adjacency

@@ -27,7 +27,7 @@ class Layers(OnFeatures):
     ) -> None:
         self.spec, self.features = spec, features
         self.adjacencies: Sequence[Matrix | None] = [None] * spec.layers if adjacencies is None else adjacencies
-        first = self.adjacencies[0]
+        self.adjacency, first = self.adjacencies[-1], self.adjacencies[0]
         fold = features.prefers_dense(spec.hidden) and spec.input_dropout == 0
         self._folded = features.propagated(first) if fold and first is not None else None
         self.widths = [features.shape[1], *[spec.hidden] * (spec.layers - 1), classes]
@@ -73,7 +73,7 @@ class Layers(OnFeatures):
 
         if not fused(begun, p["w1"]):
             return None
-        return last_layer(self.adjacencies[1], begun, p["w1"], p["b1"], masks, in_groups=in_groups)
+        return last_layer(self.adjacency, begun, p["w1"], p["b1"], masks, in_groups=in_groups)
 
     def _first_layer(self, p: Parameters, masks: Masks | None) -> Tensor:
         first = self.adjacencies[0]
