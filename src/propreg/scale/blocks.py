@@ -88,8 +88,8 @@ class Block(Problem):
         found, ends = [], np.cumsum(self.rings).tolist()
         for rows, columns in zip(ends[-2::-1], ends[:0:-1], strict=True):
             kept = row < rows
-            entries = (each[kept].to(self.device) for each in (row, col, values))
-            found.append(Matrix(*entries, (rows, columns)))
+            some = [each[kept].to(self.device) for each in (row, col, values)]
+            found.append(Matrix(some[0], some[1], some[2], (rows, columns)))
         return found
 
     def tensors(self) -> Parameters:

@@ -29,8 +29,8 @@ class LayerByLayer:
         self.whole, self.layered, hops = whole, layered, min(1, layered.hops)
         self.inner = Neighborhoods(whole, torch.arange(whole.num_nodes), hops)
         # Of most nodes: all, whose neighborhoods are at hand, and then these.
-        most = 2 * len(nodes) > whole.num_nodes
-        self.last, self.chosen = (self.inner, nodes) if most else (Neighborhoods(whole, nodes, hops), None)
+        self.chosen = nodes if 2 * len(nodes) > whole.num_nodes else None
+        self.last = self.inner if self.chosen is not None else Neighborhoods(whole, nodes, hops)
 
     @torch.no_grad()
     def __call__(self, p: Parameters) -> Tensor:

@@ -30,7 +30,7 @@ class Appnp(OnMlp):
 
     def __init__(self, spec: Model, features: Features, classes: int, adjacency: Matrix) -> None:
         self.spec, self.adjacency = spec, adjacency
-        self.mlp = Layers(spec, features, classes)
+        self.mlp = Layers(spec, features, classes, None)
 
     def weights(self) -> dict[str, Weight]:
         """Those of the MLP."""

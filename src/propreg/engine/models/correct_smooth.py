@@ -59,7 +59,7 @@ class CorrectSmooth(OnMlp):
 
     def __init__(self, problem: Problem, model: CorrectSmoothModel) -> None:
         self.problem, self.spec, self.adjacency = problem, model, problem.adjacency("sym", False)
-        self.mlp = Layers(model, problem.features, problem.num_classes)
+        self.mlp = Layers(model, problem.features, problem.num_classes, None)
 
     def weights(self) -> dict[str, Weight]:
         """Those of the MLP, and the labels, which are not trained."""

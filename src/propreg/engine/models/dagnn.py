@@ -43,7 +43,7 @@ class Dagnn(OnMlp):
 
     def __init__(self, problem: Problem, model: Model) -> None:
         self.spec, self.classes, self.adjacency = model, problem.num_classes, problem.adjacency("sym", True)
-        self.mlp = Layers(model, problem.features, problem.num_classes)
+        self.mlp = Layers(model, problem.features, problem.num_classes, None)
 
     def weights(self) -> dict[str, Weight]:
         """Those of the MLP, and those of the gate."""

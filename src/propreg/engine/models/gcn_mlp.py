@@ -20,14 +20,15 @@ if TYPE_CHECKING:
 
 
 class Layers(OnFeatures):
-    """A GCN (with an adjacency for each layer) or an MLP (without)."""
+    """A GCN (with an adjacency for all layers, or one for each) or an MLP (without)."""
 
     def __init__(
-        self, spec: Model, features: Features, classes: int, adjacencies: Sequence[Matrix] | None = None
+        self, spec: Model, features: Features, classes: int, adjacency: Matrix | Sequence[Matrix] | None
     ) -> None:
         self.spec, self.features = spec, features
-        self.adjacencies: Sequence[Matrix | None] = [None] * spec.layers if adjacencies is None else adjacencies
-        self.adjacency, first = self.adjacencies[-1], self.adjacencies[0]
+        each = adjacency if isinstance(adjacency, Sequence) else [adjacency] * spec.layers
+        self.adjacencies: Sequence[Matrix | None] = each
+        self.adjacency, first = each[-1], each[0]
         fold = features.prefers_dense(spec.hidden) and spec.input_dropout == 0
         self._folded = features.propagated(first) if fold and first is not None else None
         self.widths = [features.shape[1], *[spec.hidden] * (spec.layers - 1), classes]
@@ -107,7 +108,7 @@ def build_gcn(problem: Problem, model: Model) -> Layers:
 
 def build_mlp(problem: Problem, model: Model) -> Layers:
     """Without the graph."""
-    return Layers(model, problem.features, problem.num_classes)
+    return Layers(model, problem.features, problem.num_classes, None)
 
 
 def layered_gcn(model: Model) -> Layered:
