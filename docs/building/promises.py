@@ -139,15 +139,6 @@ PROMISES = (
         "a server that cuts, drips, lies about lengths, redirects, or has a wrong certificate",
         ("data/test_download.py",),
     ),
-    Promise(
-        "Files of every earlier version open",
-        "a store, exports and models written by them",
-        (
-            "store/test_schema.py",
-            "store/test_checksums.py::test_an_older_export_says_that_it_has_no_checksums",
-            "fitting/test_saved_safetensors.py::test_files_of_the_first_version_open",
-        ),
-    ),
 )
 
 
