@@ -17,6 +17,7 @@ from propreg.data.features import from_dense
 from propreg.data.graph import Split
 from propreg.data.own import write_stored
 from propreg.data.scaling import Scaling
+from propreg.engine import Method, Model
 from propreg.engine.ops.features import Features
 from propreg.fitting import batching
 from propreg.fitting.fit import fit
@@ -79,6 +80,15 @@ def test_auto_takes_mini_batches_where_the_graph_does_not_fit(
     with pytest.raises(ValueError, match=r"batch='full' does not fit in memory \(.*\): pass batch='auto', or a number"):
         fit(DATA, "gcn", batch="full", **QUICK)
     assert not fit(DATA, "appnp", **QUICK).batches, "there is no other way than to try"
+
+
+def test_what_torch_holds_of_a_gpu_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 20, 1 << 40))
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 1 << 10)
+    spec, term, cuda = Model("gcn"), Method("preg"), torch.device("cuda")
+    for reserved, size in ((1 << 10, 1024), (1 << 30, None)):
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _, held=reserved: held)
+        assert batching.batching("auto", GRAPH, Scaling(), spec, term, cuda, own=False)[0] == size
 
 
 def test_bad_sizes_and_what_needs_the_whole_graph_are_refused() -> None:

@@ -49,7 +49,7 @@ def batching(
     check_batch(batch, model, method, own=own)
     if not isinstance(batch, str):
         return int(batch), f"Trained on mini-batches of {int(batch):,} training nodes, whose neighbors are sampled."
-    free = available_bytes() if device.type != "cuda" else SHARE.free_on_gpu(device)
+    free = _free(device)
     sizes = sizes_of(graph, kernels=device.type == "cuda", scaling=scaling)
     needed = estimate(sizes, model, method, "h200" if device.type == "cuda" else "cpu").memory()
     if scaling.kind == "standard":
@@ -112,6 +112,14 @@ def prepared(
     network = OwnNetwork(own, problem, inputs=inputs, optimizer=optimizer)
     together = replicas_together(network, problem, method, runs[1])
     return network, None, replace(options, network=network, workers=1, batch=together)
+
+
+def _free(device: torch.device) -> int | None:
+    """Bytes that a training may take; None if unknown. What torch holds of a GPU and nobody uses is free, too."""
+    if device.type != "cuda":
+        return available_bytes()
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return SHARE.free_on_gpu(device) + unused
 
 
 def _workers(trainer: MiniBatches, strengths: int) -> int:
