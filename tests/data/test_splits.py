@@ -36,6 +36,20 @@ def test_counts_per_class() -> None:
     assert counts(split.test, Y) == [50, 10, 150]
 
 
+def test_a_natural_split_draws_whatever_the_class() -> None:
+    y = np.append(Y, [-1] * 40)
+    splits = [random_split(y, 20, 30, seed=seed, natural=True) for seed in range(50)]
+    for split in splits:
+        assert [int(mask.sum()) for mask in (split.train, split.val, split.test)] == [60, 90, 210]
+        assert (in_none(split) == (y < 0)).all()
+    train = np.mean([counts(split.train, y) for split in splits], axis=0)
+    assert train == pytest.approx([60 * n / 360 for n in (100, 60, 200)], abs=2)
+    few, many = (random_split(y, n, 30, seed=3, natural=True).train for n in (5, 10))
+    assert (int(few.sum()), bool((few & ~many).any())) == (15, False)
+    with pytest.raises(DataError, match="takes 300 training, 90 validation and at least one test node, but 360 nodes"):
+        random_split(y, 100, 30, natural=True)
+
+
 def test_the_draw_is_pinned() -> None:
     """The same on every machine and version: recorded runs name their split by its seed."""
     assert np.flatnonzero(random_split(np.zeros(60, int), 3, 2, seed=0).train).tolist() == PINNED[0]

@@ -29,6 +29,7 @@ def random_split(
     seed: int = 0,
     *,
     small_classes: SmallClasses = "error",
+    natural: bool = False,
 ) -> Split:
     """Draw a fixed number of training and validation nodes per class; all other labeled nodes are for testing.
 
@@ -44,6 +45,7 @@ def random_split(
             * ``"skip"`` leaves its nodes out of all three sets, as the paper's own code does;
             * ``"shrink"`` tests on half of its nodes (rounded down) and divides the rest between training and
               validation in the same proportion, with at least one training node.
+        natural: Draw as many nodes altogether, whatever their class: classes are then as frequent in all three sets.
 
     Returns:
         The three masks.
@@ -66,6 +68,9 @@ def random_split(
     _check_count("val_per_class", val_per_class, 0)
     one_of("small_classes", small_classes, ("error", "skip", "shrink"))
     classes, counts = np.unique(labels[labels >= 0], return_counts=True)
+    rank = ranks(len(labels), seed)
+    if natural:
+        return _natural_split(labels, rank, train_per_class * len(classes), val_per_class * len(classes))
     needed = train_per_class + val_per_class + 1
     small = {int(c): int(n) for c, n in zip(classes, counts, strict=True) if n < needed}
     if small and small_classes == "error":
@@ -76,7 +81,6 @@ def random_split(
             "Ask for fewer, or pass small_classes='shrink' to take a share of them or 'skip' to leave them out."
         )
     train, val, test = (np.zeros(len(labels), bool) for _ in range(3))
-    rank = ranks(len(labels), seed)
     for c in classes:
         nodes = np.flatnonzero(labels == c)
         takes = (train_per_class, val_per_class)
@@ -90,6 +94,22 @@ def random_split(
         train[first[: takes[0]]] = True
         val[first[takes[0] :]] = True
     return Split(train, val, test)
+
+
+def _natural_split(labels: NDArray[np.int64], rank: NDArray[np.uint64], train: int, val: int) -> Split:
+    """A split of so many nodes: those of the lowest ranks."""
+    labeled = np.flatnonzero(labels >= 0)
+    if train + val >= len(labeled):
+        raise DataError(
+            f"a natural split takes {train} training, {val} validation and at least one test node, but {len(labeled)} "
+            "nodes have a label: ask for fewer per class."
+        )
+    masks = np.zeros((3, len(labels)), bool)
+    masks[2, labeled] = True
+    first = labeled[_lowest(rank[labeled], train + val)]
+    masks[:, first] = False
+    masks[0, first[:train]] = masks[1, first[train:]] = True
+    return Split(*masks)
 
 
 def grow_train(

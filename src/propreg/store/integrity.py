@@ -208,7 +208,7 @@ class Sizes:
 
     def add(self, cell: Cell, key: str, row: Row) -> None:
         """Add a row without its cell."""
-        nodes = (cell.dataset, cell.split_kind, cell.train_nodes, row[0])
+        nodes = (cell.dataset, cell.split_name(row[0]), row[0])
         self.found[nodes].append(((row[3], row[5]), key))
 
     def unequal(self) -> list[tuple[str, str]]:

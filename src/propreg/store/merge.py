@@ -99,7 +99,7 @@ def _refuse_other_sizes(store: Store, records: list[Record], path: Path) -> None
             known.add(cells[text], key, (split, 0, 0, val_of, 0, test_of))
     for record in records:
         run, out = record.run, record.outcome
-        place = (run.cell.dataset, run.cell.split_kind, run.cell.train_nodes, run.split)
+        place = (run.cell.dataset, run.cell.split_name(run.split), run.split)
         mine, others = (out.val_of, out.test_of), known.found.get(place, [])
         if others and all(size != mine for size, _ in others):
             size, key = others[0]

@@ -25,10 +25,11 @@ from propreg.store.reports import ACCURACY, from_score, read_reports, to_score, 
 RECIPE = 1
 """Changes when the math of a training does, so that old and new results never share a key."""
 
-SplitKind = Literal["official", "public", "scaffold", "own", "random"]
-OWN_SPLITS = ("own", "random")
-"""The splits of graphs that are no benchmarks: that of the file, or drawn with 20 and 30 nodes of each class, which a
-benchmark may have, too."""
+SplitKind = Literal["official", "public", "scaffold", "own", "random", "natural"]
+DRAWN_SPLITS = ("random", "natural")
+"""Splits that are drawn: 20 training and 30 validation nodes of each class, or as many, whatever their class."""
+OWN_SPLITS = ("own", *DRAWN_SPLITS)
+"""The splits of graphs that are no benchmarks: that of the file, or drawn ones."""
 Measure = Literal["", "distance"]
 Labels = Literal["pyg", "authors"]
 DATASET_PARTS = ("edges", "features", "labels")
@@ -46,9 +47,12 @@ class Cell:
         digest: The content digest of its edges, features and labels, and of a split of its own.
         labels: Which labels CiteSeer's nodes without one get, see :func:`propreg.load_dataset`.
         split_kind: ``"official"`` for the ten random splits (on digits its seeded ones), ``"public"``,
-            ``"scaffold"`` for molecules, ``"own"`` for that of a graph that is no benchmark, ``"random"`` for
-            splits that are drawn.
+            ``"scaffold"`` for molecules, ``"own"`` for that of a graph that is no benchmark, ``"random"`` and
+            ``"natural"`` for :data:`DRAWN_SPLITS`.
         train_nodes: The public split's training set grown to this many nodes; the split's number is then the draw.
+        per_class: The training nodes of a drawn split per class, if they are not 20.
+        wrong_edges, wrong_labels: The shares of edges and of training labels that :mod:`propreg.data.mistakes`
+            replaces; the digest is that of the graph as it was.
         normalize: Whether rows of features are normalized; a graph that is no benchmark is scaled as ``fit`` does.
         model, method, protocol: As the engine takes them.
         strength, lr, weight_decay, dropout, patience, unmask: As in :class:`propreg.engine.spec.Replica`.
@@ -65,6 +69,9 @@ class Cell:
     labels: Labels = "pyg"
     split_kind: SplitKind = "official"
     train_nodes: int | None = None
+    per_class: int | None = None
+    wrong_edges: float = 0.0
+    wrong_labels: float = 0.0
     normalize: bool = True
     model: Model = field(default_factory=Model)
     method: Method = field(default_factory=Method)
@@ -79,7 +86,7 @@ class Cell:
     recipe: int = RECIPE
 
     def __post_init__(self) -> None:
-        for name in ("strength", "lr", "weight_decay", "dropout", "unmask"):
+        for name in ("strength", "lr", "weight_decay", "dropout", "unmask", "wrong_edges", "wrong_labels"):
             object.__setattr__(self, name, decimal(name, getattr(self, name)))
         for part in _PARTS:
             object.__setattr__(self, part, _decimals(getattr(self, part)))
@@ -130,6 +137,8 @@ class Cell:
         """The name under which the engine knows a split; random streams depend on it."""
         if self.train_nodes is not None:
             return f"{self.split_kind}/{split}/{self.train_nodes}"
+        if self.per_class is not None:
+            return f"{self.split_kind}/{split}/{self.per_class} per class"
         return f"{self.split_kind}/{split}"
 
     @property

@@ -4,8 +4,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from propreg.data.mistakes import wrong_edges, wrong_labels
 from propreg.devices import DeviceNameError
 from propreg.engine.spec import Method, Protocol
 from propreg.store.batch import Batch
@@ -50,6 +52,37 @@ def test_p_reg_starts_from_the_plain_runs_weights(trainer: Trainer) -> None:
     runs = [DIGITS, replace(DIGITS, method=Method("preg"), strength=1e-12)]
     plain, tiny = (next(trainer.train(Batch("one", (Run(cell, 1, 1),)))).outcome for cell in runs)
     assert plain == tiny
+
+
+def test_drawn_splits_have_so_many_training_nodes(trainer: Trainer) -> None:
+    counts = np.bincount(trainer.problem((Run(DIGITS, 0, 0),)).graph.y)
+    for kind, spread in (("random", {4}), ("natural", set(range(12)))):
+        cell = replace(DIGITS, split_kind=kind, per_class=4)
+        problem = trainer.problem((Run(cell, 1, 0), Run(replace(cell, per_class=None), 1, 0)))
+        few, usual = (problem.splits[name] for name in (f"{kind}/1/4 per class", f"{kind}/1"))
+        assert [int(part.sum()) for part in (few.train, usual.train, few.val)] == [40, 200, 300]
+        mine = np.bincount(problem.graph.y[few.train], minlength=len(counts))
+        assert set(mine.tolist()) <= spread
+        assert (len(set(mine.tolist())) > 1) == (kind == "natural")
+
+
+def test_wrong_edges_and_labels_are_trained_on_and_predictions_judged_by_the_right_ones(trainer: Trainer) -> None:
+    clean = trainer.problem((Run(DIGITS, 0, 0),))
+    edges = trainer.problem((Run(replace(DIGITS, wrong_edges=0.3), 0, 0),))
+    labels = trainer.problem((Run(replace(DIGITS, wrong_labels=0.3), 0, 0),))
+    assert np.array_equal(edges.graph.edge_index, wrong_edges(clean.graph.edge_index, clean.num_nodes, 0.3))
+    assert not np.array_equal(edges.graph.edge_index, clean.graph.edge_index)
+    assert np.array_equal(labels.graph.edge_index, clean.graph.edge_index)
+    assert clean.digest == edges.digest == labels.digest, "random streams are those of the graph as it was"
+    taught = labels.targets([Run(DIGITS, 0, 0).replica()])
+    wrong = wrong_labels(clean.graph.y, 0.3)
+    assert np.array_equal(taught.classes[0].numpy(), wrong[taught.nodes[0].numpy()])
+    assert np.array_equal(labels.y.numpy(), clean.graph.y)
+    assert np.array_equal(labels.splits["official/0"].train, clean.splits["official/0"].train)
+    runs = [replace(DIGITS, protocol=Protocol("last", 30), lr=0.1, wrong_labels=share) for share in (0.0, 1.0)]
+    right, none = (next(trainer.train(Batch("one", (Run(cell, 0, 0),)))).outcome.test for cell in runs)
+    assert right > 1000, "of 1447 test nodes"
+    assert none < 145, "no training node has its own class"
 
 
 def test_distances_are_measured(trainer: Trainer) -> None:

@@ -13,6 +13,7 @@ from propreg.engine.spec import Method, Protocol
 from propreg.names import DATASETS
 from propreg.store.errors import StudyError
 from propreg.store.results import load_results
+from propreg.study.spec.batches import cut
 from propreg.study.spec.experiment import experiment_names, load_experiment, read_experiment, select_lines
 from propreg.study.spec.presets import named_grid, named_method
 from propreg.study.tables.picked import picked_text
@@ -22,7 +23,10 @@ RUNS = {
     "beyond": 10_080,
     "controls": 41_650,
     "ten-splits": 48_650,
-    "random-splits": 21_700,
+    "random-splits": 23_100,
+    "label-rates": 32_340,
+    "wrong-edges": 13_200,
+    "wrong-labels": 13_200,
     "table1": 59_325,
     "table-phi": 42_350,
     "table-standard-gcn-gat": 2_460,
@@ -102,6 +106,29 @@ def test_the_halves_of_p_reg_are_registered() -> None:
     assert {line.rules for line in lines.values()} == {("prior_corrected",)}
 
 
+SWEPT = """
+split_kind = "natural"
+per_class = [1, 5]
+wrong_edges = [0.1]
+wrong_labels = [0.0, 0.3]
+"""
+
+
+def test_settings_that_are_swept_have_lines_of_their_own() -> None:
+    lines = read_experiment("mine", PART.replace('"plain"', '"preg-paper"') + "strengths = [0.1]\n" + SWEPT).lines
+    assert [line.variant for line in lines] == [
+        f"{n} per class, 10 % wrong edges, {share} % wrong labels" for n in (1, 5) for share in (0, 30)
+    ]
+    cell = lines[-1].cells[0]
+    assert (cell.split_kind, cell.per_class, cell.wrong_edges, cell.wrong_labels) == ("natural", 5, 0.1, 0.3)
+    assert cell.plain == replace(cell, method=Method(), strength=0.0)
+    assert cell.split_name(2) == "natural/2/5 per class"
+    assert "wrong" not in lines[0].cells[0].text.replace("wrong_edges", "")
+    batches = cut(lines)
+    assert len({(run.cell.wrong_edges, run.cell.wrong_labels) for run in batches[0].runs}) == 1
+    assert sum(len(batch.runs) for batch in batches) == 4
+
+
 def test_masks_take_the_strengths_that_table1_picks() -> None:
     """Of the places whose row is complete; the others keep the published ones until then."""
     table = select_lines(load_experiment("table1"), ["method=preg-reference"])
@@ -175,6 +202,7 @@ def test_kl_by_classes_has_the_datasets_factor() -> None:
         (PART.replace("plain", "pleg"), "no method 'pleg'"),
         (PART + 'split_kind = "mine"', "no split_kind 'mine'"),
         (PART + 'measure = "mine"', "no measure 'mine'"),
+        (PART + "per_class = [5]", "per_class is for splits that are drawn: write split_kind = random or natural"),
         (PART + 'rules = ["prior_corrected"]', "prior_corrected among the rules needs measures = true"),
         (PART.replace("plain", "preg-paper") + 'strengths = "fine"', "no grid 'fine'"),
         (PART.replace("plain", "preg-paper") + 'strengths = { "cora/gcn" = 1 }', "no strength for 'digits/gcn'"),

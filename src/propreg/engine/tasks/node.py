@@ -74,6 +74,7 @@ class Problem:
         device: Where it is trained on.
         dtype: The type of features and weights.
         balanced: Whether each class of a split's training nodes has the same weight in the loss; else each node has.
+        judged_by: The classes that predictions are compared with, where training has others.
     """
 
     def __init__(
@@ -84,13 +85,14 @@ class Problem:
         dtype: torch.dtype = torch.float32,
         *,
         balanced: bool = False,
+        judged_by: NDArray[np.int64] | None = None,
     ) -> None:
         check_graph(graph, splits)
         self.graph, self.splits, self.dtype, self.balanced = graph, splits, dtype, balanced
         self.device = device = find_device(device, auto=False)
         self.digest = graph_digest(graph)
         self.num_nodes, self.num_classes = graph.num_nodes, graph.num_classes
-        self.y = torch.from_numpy(graph.y).to(device)
+        self.y = torch.from_numpy(graph.y if judged_by is None else judged_by).to(device)
         self.values = None if graph.targets is None else torch.from_numpy(graph.targets).to(device)
         self._lock = threading.RLock()  # workers on several cores share what is built on first use
         self._adjacencies: dict[tuple[str, bool], Matrix] = {}

@@ -15,6 +15,7 @@ from propreg.data.benchmarks.catalog import MOLECULE_SETS, NODE_SETS
 from propreg.data.benchmarks.load import load_node_graph
 from propreg.data.errors import DataError
 from propreg.data.graph import Split
+from propreg.data.mistakes import wrong_edges, wrong_labels
 from propreg.data.own.load import read_graph
 from propreg.data.scaling import scaling_of
 from propreg.data.splits import grow_train, official_splits, random_split
@@ -28,7 +29,7 @@ from propreg.molecules.trainer import MoleculeTrainer
 from propreg.store.batch import Batch, GraphFile
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.provenance import engine_digest
-from propreg.store.run import DATASET_PARTS, OWN_SPLITS, Cell, Outcome, Record, Run
+from propreg.store.run import DATASET_PARTS, DRAWN_SPLITS, OWN_SPLITS, Cell, Outcome, Record, Run
 
 
 class Trainer:
@@ -103,7 +104,7 @@ class Trainer:
     def problem(self, runs: tuple[Run, ...], file: GraphFile | None = None) -> Problem:
         """The graph of runs that share one, with the splits they need; ``file`` is that of one that is no benchmark."""
         cell = runs[0].cell
-        name = (cell.dataset, cell.digest, cell.labels, cell.normalize)
+        name = (cell.dataset, cell.digest, cell.labels, cell.normalize, cell.wrong_edges, cell.wrong_labels)
         try:
             if name not in self._problems:
                 self._splits[name] = {}
@@ -130,7 +131,12 @@ class Trainer:
         # Without the digest of a split: random streams name the split themselves.
         parts = (*DATASET_PARTS, "splits") if cell.split_kind == "own" else DATASET_PARTS
         graph = replace(graph, digests={part: graph.digests[part] for part in parts if part in graph.digests})
-        problem = Problem(graph, splits, self.device)
+        y = graph.y
+        if cell.wrong_edges:  # digests stay: the random streams are those of the graph without
+            graph = replace(graph, edge_index=wrong_edges(graph.edge_index, graph.num_nodes, cell.wrong_edges))
+        if cell.wrong_labels:
+            graph = replace(graph, y=wrong_labels(y, cell.wrong_labels))
+        problem = Problem(graph, splits, self.device, judged_by=y)
         if problem.digest != cell.digest and file is not None:
             raise StudyError(
                 f"{file.path} has changed: its content is {problem.digest[:16]}, and the runs are of "
@@ -145,8 +151,9 @@ class Trainer:
 
     def _split(self, run: Run, problem: Problem) -> Split:
         cell, graph = run.cell, problem.graph
-        if cell.split_kind == "random" and cell.train_nodes is None:
-            return random_split(graph.y, seed=run.split, small_classes="shrink")
+        if cell.split_kind in DRAWN_SPLITS and cell.train_nodes is None:
+            y, natural = problem.y.cpu().numpy(), cell.split_kind == "natural"
+            return random_split(y, cell.per_class or 20, seed=run.split, small_classes="shrink", natural=natural)
         if cell.split_kind == "official":
             if cell.train_nodes is not None:
                 raise StudyError("train_nodes grows the public split; the official ones leave no node free to add.")

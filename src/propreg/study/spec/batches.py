@@ -91,4 +91,4 @@ def _by_stream(run: Run) -> tuple[object, ...]:
 def _shared(cell: Cell) -> tuple[object, ...]:
     """What the replicas of one program have in common."""
     mine = (cell.dataset, cell.digest, cell.labels, cell.normalize, cell.model.program, cell.method, cell.protocol)
-    return (*mine, cell.measure, cell.recipe)
+    return (*mine, cell.wrong_edges, cell.wrong_labels, cell.measure, cell.recipe)

@@ -17,9 +17,10 @@ on what is recorded, see :mod:`propreg.study.spec.unfold`.
 adds to the strengths or the splits of another one has that one's batches, and shares its recorded runs.
 """
 
+import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -30,7 +31,17 @@ from propreg.data.benchmarks.catalog import MOLECULE_SETS, MoleculeSet, NodeSet
 from propreg.engine.spec import CORRECTED, Protocol, RuleName
 from propreg.store.batch import GraphFile
 from propreg.store.errors import StudyError, UsageError, unknown
-from propreg.store.run import OWN_SPLITS, Cell, Measure, Run, SplitKind, dataset_digest, decimal, labels_for
+from propreg.store.run import (
+    DRAWN_SPLITS,
+    OWN_SPLITS,
+    Cell,
+    Measure,
+    Run,
+    SplitKind,
+    dataset_digest,
+    decimal,
+    labels_for,
+)
 from propreg.study.spec.own import Entry, Names, read_names
 from propreg.study.spec.presets import NamedMethod, named_grid, named_method, published, weight_decay
 from propreg.study.spec.search import Halving, Space, configurations
@@ -40,9 +51,16 @@ _KEYS = {
     "datasets", "models", "methods", "splits", "seeds", "strengths", "split_kind", "train_nodes", "unmask",
     "measure", "measures", "normalize", "rule", "rules", "weight_decay_scope", "max_epochs", "patience", "variant",
     "batch", "lr", "published", "weight_decay", "dropout", "space", "rungs", "fresh",
-    "beyond", "later", "split_group",
+    "beyond", "later", "split_group", "per_class", "wrong_edges", "wrong_labels",
 }  # fmt: skip
 _TABLES = ("title", "paper", "parts", "graphs", "models", "spaces")
+_SWEPT: dict[str, Callable[[float], str]] = {
+    "train_nodes": lambda n: f"{n:g} training nodes",
+    "per_class": lambda n: f"{n:g} per class",
+    "wrong_edges": lambda share: f"{100 * share:g} % wrong edges",
+    "wrong_labels": lambda share: f"{100 * share:g} % wrong labels",
+}
+"""Settings of a cell of which a part has a list, in words."""
 _FILTERS = ("dataset", "model", "method", "preset", "split")
 _NEXT_FILTER = re.compile(r",\s*(?=\w+=)")  # presets have commas of their own: "reference, KL"
 
@@ -139,7 +157,10 @@ def experiment_names() -> list[str]:
 
 
 # The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
-BESIDE = ("best", "beyond", "controls", "digits-smoke", "random-splits", "table2-100-seeds", "ten-splits")
+BESIDE = (
+    "best", "beyond", "controls", "digits-smoke", "label-rates", "random-splits", "table2-100-seeds", "ten-splits",
+    "wrong-edges", "wrong-labels",
+)  # fmt: skip
 
 
 def study_names() -> list[str]:
@@ -308,11 +329,14 @@ def _split_kind(part: dict[str, Any], dataset: str, entry: Entry) -> SplitKind:
     kind: SplitKind = part.get("split_kind", usual)
     if kind not in get_args(SplitKind):
         raise unknown("split_kind", kind, get_args(SplitKind))
-    known = ("scaffold",) if isinstance(entry, MoleculeSet) else OWN_SPLITS if own else ("official", "public", "random")
+    benchmark = ("official", "public", *DRAWN_SPLITS)
+    known = ("scaffold",) if isinstance(entry, MoleculeSet) else OWN_SPLITS if own else benchmark
+    if "per_class" in part and kind not in DRAWN_SPLITS:
+        raise StudyError(f"per_class is for splits that are drawn: write split_kind = {' or '.join(DRAWN_SPLITS)}.")
     if kind not in known:
         raise StudyError(
-            f"{dataset} has no {kind} split: molecules have a scaffold split, benchmarks official, public or random "
-            "ones, and graphs of your own an own split or random ones."
+            f"{dataset} has no {kind} split: molecules have a scaffold split, benchmarks official, public, random or "
+            "natural ones, and graphs of your own an own split, random or natural ones."
         )
     if kind == "own" and isinstance(entry, GraphFile):
         if not entry.has_split:
@@ -359,12 +383,14 @@ def _base(part: dict[str, Any], dataset: str, model: str, names: Names) -> tuple
 
 
 def _variants(part: dict[str, Any], base: Cell, method: NamedMethod) -> Iterator[tuple[str, Cell, float]]:
-    """The plain cell and the unmask ratio of each training size and ratio, with the words that distinguish them."""
+    """The plain cell and the unmask ratio of each value of what is swept, with the words that distinguish them."""
     given = str(part.get("variant", ""))
     plain = method.method == "plain"  # has no mask: it is the same at every ratio
-    for nodes in part.get("train_nodes", [None]):
-        grown = base if nodes is None else replace(base, train_nodes=nodes)
-        words = [given] if nodes is None else [given, f"{nodes} training nodes"]
+    swept = [name for name in _SWEPT if name in part]
+    for values in itertools.product(*(part[name] for name in swept)):
+        chosen = dict(zip(swept, values, strict=True))
+        grown = replace(base, **chosen)
+        words = [given, *(_SWEPT[name](value) for name, value in chosen.items())]
         for ratio in [1.0] if plain else part.get("unmask", [1.0]):
             shown = [*words, f"unmask {ratio:g}"] if "unmask" in part and not plain else words
             yield ", ".join(word for word in shown if word), grown, ratio
