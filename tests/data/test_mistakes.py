@@ -36,15 +36,15 @@ def test_a_larger_share_of_edges_has_the_wrong_ones_of_a_smaller_share() -> None
 
 def test_wrong_edges_are_between_random_nodes() -> None:
     """Over many edges every node is an end as often as any other, up to four standard deviations."""
-    path = np.stack([np.arange(20_000), np.arange(1, 20_001)])
-    ends = np.bincount(wrong_edges(undirected(*path, 20_001, "edges"), 20_001, 1.0)[0] // 2_000)[:10]
+    path = undirected(np.arange(20_000), np.arange(1, 20_001), 20_001, "edges")
+    ends = np.bincount(wrong_edges(path, 20_001, 1.0)[0] // 2_000)[:10]
     assert abs(ends - 4_000).max() < 4 * 4_000**0.5
 
 
 def test_graphs_that_cannot_be_changed_so_are_refused() -> None:
     with pytest.raises(DataError, match="for undirected graphs without loops"):
         wrong_edges(EDGES[:, 1:], NODES, 0.1)
-    whole = undirected(*np.triu_indices(6), 6, "edges")
+    whole = undirected(*np.triu_indices(6), num_nodes=6, where="edges")
     with pytest.raises(DataError, match="the graph is too dense"):
         wrong_edges(whole, 6, 0.5)
     with pytest.raises(DataError, match=r"wrong_edges must be a share between 0 and 1, got 1\.5"):

@@ -47,7 +47,7 @@ def _others(there: NDArray[np.int64], num_nodes: int, count: int) -> NDArray[np.
         low, high = ends.min(1), ends.max(1)
         drawn = (low * num_nodes + high)[low < high]
         fresh = drawn[np.sort(np.unique(drawn, return_index=True)[1])]
-        found = fresh[~np.isin(fresh, there)][:count]
+        found: NDArray[np.int64] = fresh[~np.isin(fresh, there)][:count]
         if len(found) == count:
             return found
     raise DataError(f"wrong_edges finds no {count} pairs of nodes without an edge: the graph is too dense.")

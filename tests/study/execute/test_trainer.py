@@ -14,7 +14,7 @@ from propreg.store.batch import Batch
 from propreg.store.errors import Stopped, StudyError
 from propreg.store.integrity import check_store
 from propreg.store.provenance import engine_digest
-from propreg.store.run import Cell, Run, dataset_digest
+from propreg.store.run import Cell, Run, SplitKind, dataset_digest
 from propreg.store.store import Store
 from propreg.study.execute.trainer import Trainer
 
@@ -56,7 +56,8 @@ def test_p_reg_starts_from_the_plain_runs_weights(trainer: Trainer) -> None:
 
 def test_drawn_splits_have_so_many_training_nodes(trainer: Trainer) -> None:
     counts = np.bincount(trainer.problem((Run(DIGITS, 0, 0),)).graph.y)
-    for kind, spread in (("random", {4}), ("natural", set(range(12)))):
+    kinds: dict[SplitKind, set[int]] = {"random": {4}, "natural": set(range(12))}
+    for kind, spread in kinds.items():
         cell = replace(DIGITS, split_kind=kind, per_class=4)
         problem = trainer.problem((Run(cell, 1, 0), Run(replace(cell, per_class=None), 1, 0)))
         few, usual = (problem.splits[name] for name in (f"{kind}/1/4 per class", f"{kind}/1"))
