@@ -3,13 +3,16 @@
 One core, in a process of its own for each point: its processor time, so that others on the machine matter less, the
 fastest of some epochs, per run of a group as large as the engine trains at a time; and the most memory that the graph's
 tables and the epochs took beyond the graph itself, from the kernel's own count. The constants in
-``propreg/engine/training/cost.py`` are those with the smallest largest error over these points.
+``propreg/engine/training/cost.py`` are those with the smallest largest error over these points, those in
+``propreg/scale/cost.py`` over the points in mini-batches: an epoch is as many of the fastest steps, and an evaluation.
 """
 
 import argparse
 import ctypes
+import itertools
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -23,9 +26,12 @@ import torch
 from common import Record, arguments, show
 from engine import engine_epoch
 from propreg.data.graph import Graph, SparseFeatures, Split
-from propreg.engine import Method, Model, Problem
+from propreg.data.scaling import Scaling
+from propreg.engine import Method, Model, Problem, Protocol, Replica
 from propreg.engine.models import MODELS
 from propreg.engine.training.batches import replicas_that_fit
+from propreg.scale.blocks import LargeGraph
+from propreg.scale.trainer import Batch, MiniBatches, Part
 
 POINTS = """
 2708 nodes, degree 4, 1433 features (1.3%), 7 classes, gcn 64 x 2, plain
@@ -66,10 +72,33 @@ POINTS = """
 50000 nodes, degree 10, 1000 features (2%), 20 classes, appnp 64 x 2, reference
 20000 nodes, degree 20, 100 features (100%), 40 classes, appnp 16 x 2, plain
 """
+BATCHED = """
+50000 nodes, degree 10, 100 features (100%), 10 classes, gcn 64 x 2, plain, batches of 512
+50000 nodes, degree 10, 100 features (100%), 10 classes, gcn 64 x 2, paper, batches of 512
+100000 nodes, degree 40, 100 features (100%), 40 classes, gcn 64 x 2, paper, batches of 1024
+50000 nodes, degree 10, 100 features (100%), 10 classes, gcn 64 x 2, paper, batches of 128
+100000 nodes, degree 4, 1000 features (2%), 10 classes, gcn 64 x 2, paper, batches of 1024
+50000 nodes, degree 20, 300 features (100%), 10 classes, gcn 128 x 2, plain, batches of 256
+100000 nodes, degree 10, 50 features (100%), 10 classes, gcn 16 x 2, paper, batches of 2048
+200000 nodes, degree 20, 50 features (100%), 20 classes, gcn 64 x 3, paper, batches of 128
+100000 nodes, degree 10, 500 features (10%), 5 classes, gcn 256 x 2, paper, batches of 256
+200000 nodes, degree 20, 100 features (100%), 47 classes, gcn 64 x 2, paper, batches of 1024
+100000 nodes, degree 10, 200 features (100%), 10 classes, gcn 256 x 2, plain, batches of 512
+100000 nodes, degree 20, 30 features (100%), 100 classes, gcn 64 x 2, paper, batches of 512
+100000 nodes, degree 10, 128 features (100%), 10 classes, gcn 128 x 3, plain, batches of 64
+200000 nodes, degree 10, 2000 features (1%), 5 classes, gcn 64 x 2, paper, batches of 256
+100000 nodes, degree 30, 500 features (100%), 10 classes, gcn 32 x 2, paper, batches of 512
+50000 nodes, degree 10, 1000 features (3%), 8 classes, gcn 256 x 2, plain, batches of 256
+100000 nodes, degree 10, 300 features (5%), 20 classes, gcn 128 x 2, paper, batches of 512
+200000 nodes, degree 30, 50 features (100%), 10 classes, gcn 32 x 2, paper, batches of 512
+"""
 PATTERN = re.compile(
     r"(\d+) nodes, degree (\d+), (\d+) features \(([\d.]+)%\), (\d+) classes, (\w+) (\d+) x (\d), (\w+)"
+    r"(?:, batches of (\d+))?"
 )
 EPOCHS = 7
+STEPS = 8
+SIZES = ("nodes", "edges")
 
 
 def setup(point: str) -> tuple[Graph, dict[str, Split], Model, Method]:
@@ -127,6 +156,43 @@ def measure(point: str, epochs: int) -> dict[str, float]:
     }
 
 
+def measure_batches(point: str) -> dict[str, float]:
+    """Milliseconds of an epoch of one run in mini-batches, and the sizes of a batch."""
+    torch.set_num_threads(1)
+    graph, splits, model, method = setup(point)
+    found = PATTERN.fullmatch(point)
+    assert found is not None
+    problem, split = Problem(graph, splits, "cpu"), splits["0"]
+    whole = LargeGraph(problem, Scaling())
+    trainer = MiniBatches(whole, model, method, Protocol(max_epochs=100), int(found[10]))
+    replica = Replica(seed=0, split="0", strength=0.5)
+    loader = trainer.loader(problem, replica)
+    part = Part(trainer, problem, [replica], np.flatnonzero(split.val | split.test))
+    endless = (batch for _ in itertools.count() for batch in loader)
+    times, nodes, edges = [], [], []
+    for _ in range(STEPS):
+        start = time.process_time()
+        batch = next(endless)
+        part.step(Batch(trainer, batch), 1)
+        times.append(time.process_time() - start)
+        nodes.append(len(batch.n_id))
+        edges.append(batch.edge_index.shape[1])
+    for _ in range(2):  # the first makes the blocks of the neighborhoods
+        start = time.process_time()
+        list(part.finished())
+        evaluation = time.process_time() - start
+    kept = whole.counts(torch.arange(graph.num_nodes)).clamp(max=trainer.num_neighbors).double().mean()
+    return {
+        "ms": 1e3 * (len(loader) * min(times[2:]) + evaluation),
+        "nodes of a batch": statistics.median(nodes),
+        "edges of a batch": statistics.median(edges),
+        "kept": float(kept),
+        "train": int(split.train.sum()),
+        "edges": problem.sizes.edges,
+        "nonzeros": problem.sizes.nonzeros,
+    }
+
+
 TINY = "60 nodes, degree 4, 8 features (100%), 3 classes, gcn 16 x 2, paper"
 
 
@@ -144,14 +210,21 @@ def main() -> None:
         own.add_argument("--point")
         own.add_argument("--epochs", type=int)
         given = own.parse_args()
-        print(json.dumps(measure(given.point, given.epochs)))
+        batched = "batches" in given.point
+        print(json.dumps(measure_batches(given.point) if batched else measure(given.point, given.epochs)))
         return
     options = arguments(__doc__.splitlines()[0] if __doc__ else "")
-    points = POINTS.strip().splitlines()
+    points, batched = POINTS.strip().splitlines(), BATCHED.strip().splitlines()
     records = []
-    for point in points[:3] if options.quick else points:
+    for point in [*points[:3], *batched[:1]] if options.quick else [*points, *batched]:
         command = [sys.executable, __file__, "--point", point, "--epochs", str(EPOCHS)]
         found = json.loads(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
+        if point in batched:
+            case = f"{point} of {found['train']}, keeping {found['kept']:.3f}; "
+            case += f"{found['edges']:.0f} edges, {found['nonzeros']:.0f} nonzeros"
+            records += [Record(case, "cpu", "epoch of a run on one core", found["ms"], "ms")]
+            records += [Record(case, "cpu", f"{what} of a batch", found[f"{what} of a batch"], what) for what in SIZES]
+            continue
         case = f"{point}; {found['edges']:.0f} edges, {found['nonzeros']:.0f} nonzeros, {found['runs']:.0f} runs"
         records += [Record(case, "cpu", "epoch of a run on one core", found["ms"], "ms")]
         records += [Record(case, "cpu", "peak memory beyond the graph", found["MB"], "MB")]

@@ -1,5 +1,6 @@
 """``propreg run --plan``: memory and time before anything is trained, by the cost model."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,21 @@ def test_a_gpu_trains_all_together_and_too_little_memory_is_told(monkeypatch: py
     assert "free" not in memory
     assert " for an epoch on an H200, all 20 together; " in time
     monkeypatch.setattr(module, "available_bytes", lambda: 2**20)
-    assert forecast([plan])[1].endswith("; 1 MiB are free: too little")
+    first, memory, _, batches = forecast([plan])
+    assert memory.endswith("; 1 MiB are free: too little")
+    assert batches.startswith("  batches of 1,024 training nodes: "), "what fit does then"
+    assert len(forecast([replace(plan, batch="full")])) == 3
+
+
+def test_batches_that_are_asked_for_have_a_cost() -> None:
+    source = load_source("digits", splits=2)
+    *_, batches = forecast([make_plan(source, device="cpu", mu=(0.0, 0.5), batch=20)])
+    assert re.fullmatch(
+        r"  batches of 20 training nodes: [\d,]+ nodes, [\d,]+ edges each; .* ms for an epoch of a run on one core",
+        batches,
+    )
+    *_, unknown = forecast([make_plan(source, device="cpu", mu=(0.0, 0.5), batch=20, model="gat")])
+    assert unknown.endswith("; a time not known beforehand")
 
 
 def test_molecules_have_no_plan(tmp_path: Path) -> None:

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from propreg.console import duration
 from propreg.devices import cores
 from propreg.engine.regularizers import REGULARIZERS
+from propreg.engine.spec import Sizes
 from propreg.engine.training.batches import CPU_CACHE, CPU_GROUP
 from propreg.engine.training.cost import Device, estimate
 from propreg.engine.training.memory import available_bytes
-from propreg.fitting.batching import sizes_of
+from propreg.fitting.batching import SIZE, sizes_of
 from propreg.running.plan import Plan
+from propreg.scale.cost import estimate_batches
+from propreg.scale.trainer import NEIGHBORS
 
 GIB = 2**30
 
@@ -42,7 +47,23 @@ def _lines(plan: Plan) -> list[str]:
         return [*found, "  time    not known beforehand for this model"]
     where = f"on an H200, all {plan.runs:,} together" if gpu else f"of a run on one core of {workers}"
     longest = each * plan.max_epochs * (1 if gpu else plan.runs / min(workers, plan.runs))
-    return [*found, f"  time    {_seconds(each)} for an epoch {where}; {duration(longest)} if no run stops early"]
+    found.append(f"  time    {_seconds(each)} for an epoch {where}; {duration(longest)} if no run stops early")
+    short = plan.batch == "auto" and free is not None and free < memory
+    return [*found, _in_batches(plan, sizes)] if not gpu and (short or not isinstance(plan.batch, str)) else found
+
+
+def _in_batches(plan: Plan, sizes: Sizes) -> str:
+    """What mini-batches take, where fit trains in them."""
+    size, graph = SIZE if isinstance(plan.batch, str) else plan.batch, plan.source.graph
+    kept = np.bincount(graph.edge_index[1], minlength=graph.num_nodes).clip(max=NEIGHBORS).mean()
+    train = max(int(split.train.sum()) for split in plan.source.splits.values())
+    method = REGULARIZERS[plan.method].preset(plan.preset)
+    cost = estimate_batches(sizes, plan.spec, method, size, train, float(kept))
+    seconds = cost.epoch()
+    time = (
+        "a time not known beforehand" if seconds is None else f"{_seconds(seconds)} for an epoch of a run on one core"
+    )
+    return f"  batches of {size:,} training nodes: {cost.nodes:,.0f} nodes, {cost.edges:,.0f} edges each; {time}"
 
 
 def _size(size: float) -> str:

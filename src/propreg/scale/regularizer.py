@@ -148,7 +148,7 @@ def _scaled(batch: Any, low: Tensor | int, high: Tensor, values: Tensor) -> Tens
     """The factor of each value when the neighbors of these ranks stand for all; loops are known."""
     rank, target = batch.preg_rank, batch.preg_edge_index[1]
     low = torch.zeros_like(high) + low
-    share = batch.preg_in_edges / (high - low).clamp(min=1)
+    share = batch.preg_in_edges.double() / (high - low).clamp(min=1)
     inside = (rank >= low[target]) & (rank < high[target])
     return torch.cat([torch.where(inside, share[target], 0.0), values.new_ones(len(values) - len(target))])
 
