@@ -167,7 +167,9 @@ def measure_batches(point: str) -> dict[str, float]:
     trainer = MiniBatches(whole, model, method, Protocol(max_epochs=100), int(found[10]))
     replica = Replica(seed=0, split="0", strength=0.5)
     loader = trainer.loader(problem, replica)
-    part = Part(trainer, problem, [replica], np.flatnonzero(split.val | split.test))
+    judged = np.flatnonzero(split.val | split.test)
+    logits = trainer.evaluation(trainer.network_of(), torch.from_numpy(judged))
+    part = Part(trainer, problem, [replica], judged, logits)
     endless = (batch for _ in itertools.count() for batch in loader)
     times, nodes, edges = [], [], []
     for _ in range(STEPS):
@@ -210,8 +212,8 @@ def main() -> None:
         own.add_argument("--point")
         own.add_argument("--epochs", type=int)
         given = own.parse_args()
-        batched = "batches" in given.point
-        print(json.dumps(measure_batches(given.point) if batched else measure(given.point, given.epochs)))
+        in_batches = "batches" in given.point
+        print(json.dumps(measure_batches(given.point) if in_batches else measure(given.point, given.epochs)))
         return
     options = arguments(__doc__.splitlines()[0] if __doc__ else "")
     points, batched = POINTS.strip().splitlines(), BATCHED.strip().splitlines()

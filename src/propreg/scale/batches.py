@@ -109,7 +109,7 @@ class Batches:
         return numpy_generator(key) if device.type == "cpu" else torch_generator(key, device)
 
 
-def most_within(cost: float, work: Callable[[int], tuple[int, ...]], most: int) -> int:
+def most_within(cost: float, work: Callable[[int], tuple[float, ...]], most: int) -> int:
     """The largest count, at least 1, none of whose kinds of work is more than ``cost`` times that of count 0.
 
     Example:

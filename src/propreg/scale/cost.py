@@ -1,28 +1,29 @@
 """The size of a mini-batch of ``fit``, and the time of an epoch of them on a core, before it begins.
 
-``benchmarks/cost_model.py`` measures a GCN on 18 graphs, from 50,000 to 200,000 nodes. The constants are those with the
-smallest largest error over these points, 17 % of an epoch. A point that is left out of the fit is predicted within 17 %
-in the median; the worst, an only one of its kind, by half of what it takes.
+``benchmarks/cost_model.py`` measures a GCN on 18 graphs, from 50,000 to 200,000 nodes, on a busy machine. The constants
+are those with the smallest largest error over these points: 26 % of an epoch. It is a rough estimate, and of a point
+that is left out of the fit it may be half or 1.6 times what is measured.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from propreg.engine.spec import Method, Model, Sizes
 from propreg.engine.training.cost import is_dense
 from propreg.scale.batches import most_within
+from propreg.scale.trainer import COST
 
 NANOSECONDS = {
-    "nodes": 274.2,
-    "features": 2.255,
-    "stored": 34.84,
-    "rows": 0.8702,
-    "dense": 0.04413,
-    "sparse": 0.1699,
-    "logits": 0.09743,
-    "evaluated rows": 10.68,
-    "evaluated edges": 11.0,  # of evaluations alone; epochs of so few steps do not show it
+    "nodes": 405.9,
+    "features": 0.7729,
+    "stored": 59.83,
+    "rows": 0.0,
+    "dense": 0.0107,
+    "sparse": 0.07881,
+    "logits": 0.1566,
+    "evaluated rows": 0.0,
+    "evaluated edges": 74.1,
 }
 """What each count takes, on one core of an AMD EPYC; the first three of a step are shared by all strengths."""
 
@@ -69,24 +70,29 @@ def estimate_batches(sizes: Sizes, model: Model, method: Method, size: int, trai
     layered = model.architecture.layered
     hops = [kept] * (layered(model).hops if layered else model.layers)
 
-    def work(own: int) -> tuple[float, float]:
+    def reach(own: int) -> tuple[list[float], float]:
         return _reached(sizes, size + own * (1 + sizes.edges / max(1, sizes.nodes)), hops)
 
-    own = most_within(1.25, work, sizes.nodes) if method.regularizer.masked else 0
-    nodes, edges = work(own)
+    def work(own: int) -> tuple[float, float]:
+        reached, edges = reach(own)
+        return reached[-1], edges
+
+    own = most_within(COST, work, sizes.nodes) if method.regularizer.masked else 0
+    reached, edges = reach(own)
+    nodes, between = reached[-1], reached[1:-1]
     steps = -(-train // size)
     if model.name != "gcn":
         return BatchCost(nodes, edges, steps, None, None)
-    dense, width, inner = is_dense(sizes, "cpu"), model.width, model.layers - 2
+    dense, width = is_dense(sizes, "cpu"), model.width
     stored = sizes.nonzeros * nodes / sizes.nodes
     step = {
         "nodes": nodes,
         "features": nodes * sizes.features if dense else 0,
         "stored": 0 if dense else stored,
-        "rows": nodes * width * (model.layers - 1),
+        "rows": (nodes + sum(between)) * width,  # each layer computes what the next one reads
         "dense": nodes * sizes.features * width if dense else 0,
         "sparse": 0 if dense else stored * width,
-        "logits": nodes * width * (width * inner + sizes.classes),
+        "logits": reached[1] * width * sizes.classes + sum(between[1:]) * width * width,
     }
     evaluation = {
         "evaluated rows": sizes.nodes * width * model.layers,
@@ -95,17 +101,18 @@ def estimate_batches(sizes: Sizes, model: Model, method: Method, size: int, trai
     return BatchCost(nodes, edges, steps, _seconds(step), _seconds(evaluation))
 
 
-def _reached(sizes: Sizes, roots: float, hops: Sequence[float]) -> tuple[float, float]:
-    """How many nodes and edges a batch has, where each edge leads to any node with equal probability."""
+def _reached(sizes: Sizes, roots: float, hops: Sequence[float]) -> tuple[list[float], float]:
+    """The nodes of a batch within each number of hops, and its edges, which lead to any node equally likely."""
     count = sizes.nodes
-    frontier = reached = count * -math.expm1(-roots / count)
-    edges = 0.0
+    frontier = count * -math.expm1(-roots / count)
+    reached, edges = [frontier], 0.0
     for kept in hops:
         drawn = frontier * kept
-        frontier = (count - reached) * -math.expm1(-drawn / count)
-        reached, edges = reached + frontier, edges + drawn
+        frontier = (count - reached[-1]) * -math.expm1(-drawn / count)
+        reached.append(reached[-1] + frontier)
+        edges += drawn
     return reached, edges
 
 
-def _seconds(counted: dict[str, float]) -> float:
+def _seconds(counted: Mapping[str, float]) -> float:
     return 1e-9 * sum(NANOSECONDS[name] * number for name, number in counted.items())
