@@ -87,6 +87,18 @@ def test_the_points_of_the_search_for_the_best_are_fixed() -> None:
     assert {len(line.splits) * len(line.search.seeds(3)) for line in lines if line.search} == {100}
 
 
+def test_both_sides_are_tuned_alike() -> None:
+    """The same configurations but for the strength, on all ten splits, and as many runs."""
+    lines = {(line.dataset, line.model, line.method.name): line for line in load_experiment("tuned").lines}
+    assert len(lines) == 7 * 2 * 2
+    for (dataset, model, method), line in lines.items():
+        plain = lines[dataset, model, "plain"]
+        assert [cell.plain for cell in line.cells] == list(plain.cells)
+        assert len({cell.strength for cell in line.cells}) == (1 if method == "plain" else 64)
+        assert (line.search, line.splits) == (plain.search, tuple(range(10)))
+        assert {cell.split_kind for cell in line.cells} == {"official"}
+
+
 def test_the_search_for_the_best_can_be_carried_over_many_calls() -> None:
     """A part of it at a time, in batches of the slow bases that a call of ten minutes ends, each with whole streams."""
     best = load_experiment("best")
