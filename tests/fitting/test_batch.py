@@ -25,7 +25,18 @@ from propreg.running.compare import record_of
 from propreg.scale import blocks
 
 
-@pytest.mark.parametrize("model", ["gcn", "mlp", "gat", Base])
+class Normed(Base):
+    """Has running statistics."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(8)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return super().forward(self.norm(x), edge_index)
+
+
+@pytest.mark.parametrize("model", ["gcn", "mlp", "gat", Base, Normed])
 def test_a_fit_in_mini_batches_is_a_fit(model: Any, tmp_path: Path) -> None:
     result = fit(DATA, model, batch=8, refit="train+val", **QUICK)
     assert result.settings["batch"] == 8
