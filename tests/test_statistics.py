@@ -65,6 +65,12 @@ def test_equal_units_have_no_spread_and_count_by_their_number(values: list[float
     assert (found.verdict == "inconclusive") == (len(values) < 4 or not values[0])
 
 
+def test_seeds_that_cancel_but_for_rounding_are_no_difference() -> None:
+    """0.8 − 0.7 and 0.6 − 0.7 have a mean of 5e-17, on each of ten splits."""
+    found = paired(np.array([[0.8, 0.6]] * 10), np.full((10, 2), 0.7))
+    assert (found.mean, found.low, found.high, found.p_value, found.won) == (0.0, 0.0, 0.0, 1.0, 0.5)
+
+
 def test_an_unknown_difference_is_inconclusive() -> None:
     assert Difference(*[float("nan")] * 5).verdict == "inconclusive"
 

@@ -113,7 +113,7 @@ NODE_ERRORS = [
     (N3, r"nodes\.csv: has a header but no nodes"),
     ("id,split,f\na,train,1\n", r"line 1: has no column 'label'"),
     ("id,label,train_mask,f\na,x,1,1\n", r"line 1: column 'train_mask' looks like a mask.*one column split"),
-    ("id|label|f\na|x|1\n", r"line 1: has no column 'id' but 'id\|label\|f'.*separated by commas"),
+    ("id|label|f\na|x|1\n", r"line 1: has no column 'id' but 'id\|label\|f'.*separated by commas.* like --columns id="),
     (",id,label\n0,a,x\n", r"line 1: column 1 has no name"),
     ("id,label,f,f\na,x,1,1\n", r"line 1: two columns are named 'f'"),
     ("id,label,ID\na,x,1\n", r"line 1: two columns are named 'id'"),

@@ -44,6 +44,16 @@ def test_runs_are_scored_chosen_and_compared_by_the_metric(name: str, model: Any
         assert f"test {score.title}:" in result.summary()
 
 
+@pytest.mark.parametrize("name", ["roc_auc", "average_precision"])
+def test_a_metric_that_validation_does_not_define_is_refused_before_the_training(name: Any) -> None:
+    alike = replace(SPLIT, val=SPLIT.val & (GRAPH.y == 0))
+    with pytest.raises(ValueError, match=f"metric='{name}' is not defined where all validation nodes have the same"):
+        fit(replace(GRAPH, split=alike), metric=name, **QUICK)
+    result = fit(replace(GRAPH, split=alike), metric=name, select="loss", **QUICK)
+    assert np.isnan(result.val).all()
+    assert not np.isnan(result.test).any()
+
+
 def test_log_loss_is_no_percentage_and_lower_is_better() -> None:
     text = fit(GRAPH, "gcn", metric="log_loss", **QUICK).summary()
     assert "in test log loss (lower is better)" in text

@@ -107,15 +107,17 @@ def test_the_table_is_latex() -> None:
     assert "GCN + P-reg & $85.10" in text
 
 
-def test_folds_and_several_models_are_in_both_recipes() -> None:
-    settings = {"lr": 0.02, "test": "cv", "models": "gcn,mlp", "hidden": 32}
+def test_folds_several_models_and_mini_batches_are_in_both_recipes() -> None:
+    settings = {"lr": 0.02, "test": "cv", "models": "gcn,mlp", "hidden": 32, "batch": 256}
     run = read_run(run_record(dataset="digits", settings=settings))
     typed = command(run, benchmark=True)
     assert "--model gcn,mlp" in typed
     assert "--test cv" in typed
+    assert "--batch 256" in typed
     code = call(run, benchmark=True)
     sized = "propreg.engine.Model.of('gcn', hidden=32), propreg.engine.Model.of('mlp', hidden=32)"
     assert f"models=[{sized}]" in code
     assert "test='cv', splits=3" in code
+    assert "batch=256" in code
     assert "official_splits" not in code
     compile(code, "recipe", "exec")

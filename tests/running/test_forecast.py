@@ -61,6 +61,13 @@ def test_batches_that_are_asked_for_have_a_cost() -> None:
     assert unknown.endswith("; a time not known beforehand")
 
 
+def test_mini_batches_have_no_forecast_of_full_ones() -> None:
+    source = load_source("digits", splits=2)
+    first, second = forecast([make_plan(source, device="cpu", mu=(0.0, 0.5), batch=256)])
+    assert first == "GCN on digits: 1,797 nodes, 12,618 edges, 4 runs of at most 100 epochs."
+    assert second == "  memory, time  not known beforehand for mini-batches, here of 256 nodes"
+
+
 def test_molecules_have_no_plan(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("smiles,y\nC,1\n")
     done = CliRunner().invoke(app, ["run", "--plan", "--molecules", str(tmp_path / "a.csv"), "--target", "y"])

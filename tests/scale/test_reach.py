@@ -72,6 +72,16 @@ def test_reach(factory: Factory, sampled: int, whole: int) -> None:
     assert reach(factory) == Reach(sampled, whole)
 
 
+def test_an_output_that_is_no_number_depends_on_nothing() -> None:
+    """The training then says what is wrong, as that of full batches does."""
+
+    class Broken(Base):
+        def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+            return super().forward(x, edge_index) * torch.nan
+
+    assert reach(Broken) == Reach(0, 0)
+
+
 def test_weights_are_passed_on() -> None:
     assert reach(Weighs, weighted=True) == Reach(1, 1)
 

@@ -204,7 +204,7 @@ def fit(
     check_task(graph, method, spec, class_weight)
     mus, score = strengths(mu, method, trained=spec.architecture.trained), score_of(metric, task)
     parts = named_splits(graph, splits, train_per_class, val_per_class, masks=masks, test=test)
-    check_score(score, graph, parts)
+    check_score(score, graph, parts, picks=select is None)
     warn_of_one_class(graph, parts)
     shape = (len(mus), len(parts), number_of_seeds(seeds, len(parts)))
     given = {"lr": lr, "weight_decay": weight_decay, "patience": patience, "max_epochs": max_epochs}

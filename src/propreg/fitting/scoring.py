@@ -86,13 +86,26 @@ def truth_of(graph: Graph) -> NDArray[Any]:
     return graph.y if graph.targets is None else graph.targets
 
 
-def check_score(score: Score, graph: Graph, parts: Mapping[str, Split]) -> None:
-    """Try a score on the first split before hours are spent on training: it must return a number."""
-    split = next(iter(parts.values()))
-    y = truth_of(graph)[split.val]
-    value = score.compute(y, np.full((len(y), graph.num_classes), 1 / graph.num_classes, np.float32))
-    if isinstance(value, bool | np.bool_) or not np.isscalar(value) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"metric must return a number of (y, probabilities), but {score.title} returned {value!r:.60}.")
+def check_score(score: Score, graph: Graph, parts: Mapping[str, Split], *, picks: bool = True) -> None:
+    """Try a score on validation before hours are spent on training: it must return a number.
+
+    Where strengths are picked by it, one of our own must be defined there, too.
+    """
+    values = []
+    for split in parts.values():
+        y = truth_of(graph)[split.val]
+        value = score.compute(y, np.full((len(y), graph.num_classes), 1 / graph.num_classes, np.float32))
+        real = isinstance(value, int | float | np.number) and np.isscalar(value)
+        if not real or isinstance(value, bool | np.bool_):
+            raise TypeError(
+                f"metric must return a number of (y, probabilities), but {score.title} returned {value!r:.60}."
+            )
+        values.append(value)
+    if picks and score in OF_TASK[graph.task].values() and np.isnan(np.array(values, np.float64)).all():
+        raise ValueError(
+            f"metric={score.name!r} is not defined where all validation nodes have the same label, as in "
+            f"{'every' if len(parts) > 1 else 'the'} split: choose another metric, or give validation nodes of others."
+        )
 
 
 def _one_against_rest(

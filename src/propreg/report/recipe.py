@@ -14,7 +14,9 @@ from propreg.study.tables.pivot import tex
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
 """Of ``propreg run``."""
-CHOICES = ("scale", "metric", "select", "test", "lr", "weight_decay", "dropout", "patience", "hidden", "layers")
+CHOICES = (
+    *("scale", "metric", "select", "test", "batch", "lr", "weight_decay", "dropout", "patience", "hidden", "layers"),
+)
 GRAPH_CHOICES = ("hidden", "layers", "virtual_node", "dropout", "lr", "batch_size", "max_epochs")
 _OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
 OWN = "my/folder"
@@ -75,7 +77,9 @@ def call(run: RunRecord, benchmark: bool) -> str:
         return _graphs_call(run, {})
     load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({OWN!r})"
     settings = {
-        name: run.settings[name] for name in ("lr", "weight_decay", "patience", "max_epochs") if name in run.settings
+        name: run.settings[name]
+        for name in ("lr", "weight_decay", "patience", "max_epochs", "batch")
+        if name in run.settings
     }
     usual = {
         "metric": "accuracy",

@@ -36,9 +36,14 @@ def _lines(plan: Plan) -> list[str]:
     free = None if gpu else available_bytes()
     memory = cost.memory(at_once)
     there = "" if free is None else f"; {_size(free)} are free{': too little' if free < memory else ''}"
-    found = [
+    what = (
         f"{model.architecture.title} on {plan.source.name}: {sizes.nodes:,} nodes, {sizes.edges:,} edges, "
-        f"{plan.runs:,} runs of at most {plan.max_epochs:,} epochs, {at_once:,} at once.",
+        f"{plan.runs:,} runs of at most {plan.max_epochs:,} epochs"
+    )
+    if isinstance(plan.batch, int):
+        return [f"{what}.", f"  memory, time  not known beforehand for mini-batches, here of {plan.batch:,} nodes"]
+    found = [
+        f"{what}, {at_once:,} at once.",
         f"  memory  {_size(memory)} beyond the graph: {_size(cost.graph)} for its tables and {_size(cost.run)} for "
         f"each run{there}",
     ]

@@ -123,4 +123,4 @@ def _around(ring: dict[str, Tensor], distance: Tensor, hops: int) -> dict[str, T
 
 
 def _close(one: Tensor, other: Tensor) -> bool:
-    return torch.allclose(one, other, rtol=1e-4, atol=1e-5 * max(1.0, float(other.abs().max())))
+    return torch.allclose(one, other, rtol=1e-4, atol=1e-5 * max(1.0, float(other.abs().max())), equal_nan=True)

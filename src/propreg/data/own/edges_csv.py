@@ -302,7 +302,8 @@ def _header(
             raise DataError(
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: "
                 "the first line must be source,target or source,target,weight, separated by commas, semicolons or "
-                f"tabs; other names are given in Python, like load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
+                f"tabs; other names are given like --columns {needed}={names[0]:.40}, or in Python "
+                f"load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
             )
     for name in names:
         if name not in _KNOWN:

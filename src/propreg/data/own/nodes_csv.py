@@ -139,7 +139,8 @@ def _header(
             raise DataError(
                 f"{where}, line {line}: has no column {needed!r} but {', '.join(map(repr, names))[:200]}: the first "
                 "line must be id,label,split and the features' names, separated by commas, semicolons or tabs; other "
-                f"names are given in Python, like load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
+                f"names are given like --columns {needed}={names[0]:.40}, or in Python "
+                f"load_graph(…, columns={{{needed!r}: {names[0]!r:.40}}})."
             )
     masks = [name for name in names if name.strip().lower() in MASKS]
     if masks:
