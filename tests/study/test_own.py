@@ -182,3 +182,50 @@ def test_a_setting_that_cannot_be_is_one_sentence(file: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert "no.toml cannot be read: No such file or directory." in invoke("table", tmp_path / "no.toml", code=1)
+
+
+SWEPT = """
+[[parts]]
+datasets = ["digits"]
+models = ["gcn"]
+methods = ["plain", "preg-paper"]
+strengths = [0.1, 0.5]
+split_kind = "natural"
+per_class = [2, 5]
+wrong_edges = [0.2]
+wrong_labels = [0.1]
+measures = true
+rules = ["prior_corrected"]
+max_epochs = 5
+splits = 2
+split_group = 1
+seeds = 1
+"""
+
+
+def test_what_is_swept_and_corrected_from_the_training_to_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(SWEPT)
+
+    def said(*arguments: str) -> str:
+        found = CliRunner().invoke(app, list(arguments))
+        assert found.exit_code == 0, found.output
+        return found.output
+
+    train = ("reproduce", "mine.toml", "--device", "cpu", "--store", "s.sqlite")
+    assert "12 runs stored" in said(*train)
+    assert "0 runs stored" in said(*train)
+    assert check_store(Path("s.sqlite")) == (12, [])
+    tables = [
+        said("table", "mine.toml", "--results", "s.sqlite", *rule) for rule in ([], ["--rule", "prior_corrected"])
+    ]
+    for table in tables:
+        for size in (2, 5):
+            row = f"P-reg (paper form, {size} per class, 20 % wrong edges, 10 % wrong labels) "
+            assert "±" in next(line for line in table.splitlines() if row in line)
+    assert tables[0].splitlines()[3:8] != tables[1].splitlines()[3:8], "the corrected predictions are others"
+    said("store", "export", "runs.jsonl.gz", "--store", "s.sqlite")
+    said("store", "import", "runs.jsonl.gz", "--store", "again.sqlite")
+    assert said("table", "mine.toml", "--results", "again.sqlite", "--metrics").count("per class") == 2

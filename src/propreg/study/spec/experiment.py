@@ -13,6 +13,9 @@ With ``published = true`` the models of a part are trained with their published 
 A part with a ``space`` is a search, see :mod:`propreg.study.spec.search`; the strengths of one with ``beyond`` depend
 on what is recorded, see :mod:`propreg.study.spec.unfold`.
 
+Lists of ``train_nodes``, ``per_class``, ``wrong_edges`` or ``wrong_labels`` give a line to each of their values, and to
+each combination: the sizes of training sets, and the shares that :mod:`propreg.data.mistakes` makes wrong.
+
 ``later`` strengths are in batches of their own, and with ``split_group = 5`` each five splits are: an experiment that
 adds to the strengths or the splits of another one has that one's batches, and shares its recorded runs.
 """
