@@ -226,6 +226,18 @@ def test_what_is_swept_and_corrected_from_the_training_to_the_table(
             row = f"P-reg (paper form, {size} per class, 20 % wrong edges, 10 % wrong labels) "
             assert "±" in next(line for line in table.splitlines() if row in line)
     assert tables[0].splitlines()[3:8] != tables[1].splitlines()[3:8], "the corrected predictions are others"
+    printed = said(
+        "table", "mine.toml", "--results", "s.sqlite", "--rule", "prior_corrected", "--format", "csv"
+    ).splitlines()
+    (plain,) = (line for line in printed if 'gcn,digits,plain,"5 per class' in line)
+    with Store(Path("s.sqlite"), "read") as store:
+        runs = [
+            run for run in load_experiment("mine.toml").runs() if run.cell.strength == 0 and run.cell.per_class == 5
+        ]
+        reports = [store.find(run.key).outcome.all_reports("official") for run in runs]
+    gains = [100 * (corrected.test - own.test) for own, corrected in reports]
+    assert any(gains)
+    assert f",{sum(gains) / len(gains):.2f}," in plain, "the difference is what the correction gains"
     said("store", "export", "runs.jsonl.gz", "--store", "s.sqlite")
     said("store", "import", "runs.jsonl.gz", "--store", "again.sqlite")
     assert said("table", "mine.toml", "--results", "again.sqlite", "--metrics").count("per class") == 2

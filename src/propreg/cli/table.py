@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from propreg.study.spec.experiment import Experiment, Line
 
 
-_RULE_NOTES = {"own": "Each run counts with the epoch that the published rule of its model reports."}
+_RULE_NOTES = {
+    "own": "Each run counts with the epoch that the published rule of its model reports.",
+    "prior_corrected": "All predictions are corrected for the class frequencies, which are estimated on the test nodes "
+    "without their labels; the difference of a plain model is to its predictions as they are.",
+}
 
 
 class Format(StrEnum):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from propreg.data.benchmarks.catalog import MOLECULE_SETS
+from propreg.engine.spec import CORRECTED
 from propreg.fitting.picking import Select, class_frequencies, picking_score
 from propreg.statistics import Difference, Runs, paired, summarize
 from propreg.store.results import Accuracies, Results
@@ -67,7 +68,8 @@ class Row:
 
     ``selection`` is how the strength was picked: ``"validation"``, ``"test"`` (best on test, as the paper's numbers
     seem to be), ``"fixed"`` if the line has only one, or ``"none"`` for the plain model. ``low`` … ``high`` is a 95 %
-    interval of the mean; ``difference`` and ``p_value`` are against the plain model on the same splits and seeds.
+    interval of the mean; ``difference`` and ``p_value`` are against the plain model on the same splits and seeds; of
+    a plain model whose predictions are corrected, against these as they were.
     ``verdict`` is against the paper's number, ``gain_verdict`` against the paper's difference to its plain model, where
     it prints both; of an incomplete line ``verdict`` counts the recorded runs. ``won`` is the share
     of runs better than the plain one of the same split and seed, ``failed`` the number of runs whose loss became NaN;
@@ -262,10 +264,14 @@ def _row(
     line: Line, paper: str, results: Results, selection: str, at: int, accuracies: list[Accuracies], rule: str
 ) -> Row:
     cell, test, scale = line.cells[at], accuracies[at].test, scale_of(line.dataset)
-    base = scores_of(line, cell.plain, results, rule) if selection != "none" else None
+    base = None
+    if selection != "none":
+        base = scores_of(line, cell.plain, results, rule)
+    elif rule == CORRECTED:
+        base = scores_of(line, cell, results, "")
     mean, std = _paper(line, paper)
     gain, on_gain = paper_gain(paper, line.model, line.method.name, line.dataset), ""
-    if base is not None and gain is not None:
+    if selection != "none" and base is not None and gain is not None:
         on_gain = verdict(scale.sign * (test - base.test), scale.sign * gain, scale.margin)
     return row_of(
         line,
