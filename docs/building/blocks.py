@@ -12,7 +12,7 @@ from dataclasses import dataclass
 NOT_RUN = "# not run by the tests: "
 HIDDEN = "<!-- no output -->"  # below a block whose output differs between machines
 BEGIN, END = "<!-- begin: output -->", "<!-- end: output -->"
-LONGEST = 24  # lines of output: a table of the whole study is no example
+LONGEST = 25  # lines of output: a table of the whole study is no example
 _FENCE = re.compile(r"^(`{3,})\s*(\w*)\s*$")
 _TIME = re.compile(r"(?<= in )[\d.]+ s\b")  # differs each time
 _FILE = re.compile(r"(?:^|\s)`([\w/.-]+\.\w+)`:$")

@@ -72,6 +72,13 @@ def test_ten_splits_have_the_batches_of_table_1() -> None:
     assert later == {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02}
 
 
+def test_log_grids_have_the_batches_of_the_grids_that_they_extend() -> None:
+    table = {batch.id for batch in cut(load_experiment("table-phi").lines)}
+    log = cut(load_experiment("table-phi-log").lines)
+    added = {run.cell.strength for batch in log if batch.id not in table for run in batch.runs}
+    assert added == {0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02}
+
+
 def test_runs_of_the_record_are_in_batches_that_the_experiments_still_make() -> None:
     """Else they could not be trained again bit for bit."""
     results = load_results(RESULTS)

@@ -30,6 +30,7 @@ RUNS = {
     "wrong-labels": 13_200,
     "table1": 59_325,
     "table-phi": 42_350,
+    "table-phi-log": 39_550,
     "table-standard-gcn-gat": 2_460,
     "fig-training-nodes": 7_150,
     "fig-mask": 3_850,

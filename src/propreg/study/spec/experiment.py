@@ -161,8 +161,8 @@ def experiment_names() -> list[str]:
 
 # The smoke test takes seconds; best is a search, with runs of its own; the others wait for their training.
 BESIDE = (
-    "best", "beyond", "controls", "digits-smoke", "label-rates", "random-splits", "table2-100-seeds", "ten-splits",
-    "tuned", "wrong-edges", "wrong-labels",
+    "best", "beyond", "controls", "digits-smoke", "label-rates", "random-splits", "table-phi-log", "table2-100-seeds",
+    "ten-splits", "tuned", "wrong-edges", "wrong-labels",
 )  # fmt: skip
 
 
