@@ -117,4 +117,5 @@ def test_runs_of_a_rule_that_was_not_recorded_have_no_numbers(tmp_path: Path) ->
 
 def test_a_rule_that_was_not_recorded(trained: tuple[Experiment, Results]) -> None:
     experiment, results = trained
-    assert all(row.mean is None for row in table_rows(experiment, results, rule="val_loss"))
+    rows = table_rows(experiment, results, rule="val_loss")
+    assert [(row.mean, row.verdict) for row in rows] == [(None, "incomplete: recorded without val_loss")] * 2

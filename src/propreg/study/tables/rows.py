@@ -182,7 +182,7 @@ def line_rows(line: Line, paper: str, results: Results, rule: str = "", select: 
     complete = [each for each in found if each is not None]
     alone = "none" if line.method.method == "plain" else "fixed" if len(line.cells) == 1 else ""
     if len(complete) < len(found):
-        return [_incomplete(line, paper, results, alone or "validation")]
+        return [_incomplete(line, paper, results, alone or "validation", rule)]
     if alone:
         return [_row(line, paper, results, alone, 0, complete, rule)]
     by_val, by_test = ([sign * float(getattr(each, part).mean()) for each in complete] for part in ("val", "test"))
@@ -288,11 +288,11 @@ def _row(
     )
 
 
-def _incomplete(line: Line, paper: str, results: Results, selection: str) -> Row:
+def _incomplete(line: Line, paper: str, results: Results, selection: str, rule: str = "") -> Row:
     have = sum(results.count(cell, line.splits, line.seeds) for cell in line.cells)
     of = len(line.cells) * len(line.splits) * len(line.seeds)
     mean, std = _paper(line, paper)
-    missing = f"incomplete: {have} of {of} runs"
+    missing = f"incomplete: {f'{have} of {of} runs' if have < of or not rule else f'recorded without {rule}'}"
     return row_of(line, selection, None, None, runs=have, paper_mean=mean, paper_std=std, verdict=missing)
 
 
