@@ -63,9 +63,11 @@ def test_batches_that_are_asked_for_have_a_cost() -> None:
 
 def test_mini_batches_have_no_forecast_of_full_ones() -> None:
     source = load_source("digits", splits=2)
-    first, second = forecast([make_plan(source, device="cpu", mu=(0.0, 0.5), batch=256)])
+    plan = make_plan(source, device="cpu", mu=(0.0, 0.5), batch=256)
+    first, second = forecast([plan])
     assert first == "GCN on digits: 1,797 nodes, 12,618 edges, 4 runs of at most 100 epochs."
-    assert second == "  memory, time  not known beforehand for mini-batches, here of 256 nodes"
+    assert second.startswith("  batches of 256 training nodes: ")
+    assert forecast([replace(plan, device="cuda:0")])[1].endswith("on a GPU are not known beforehand")
 
 
 def test_molecules_have_no_plan(tmp_path: Path) -> None:

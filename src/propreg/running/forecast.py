@@ -41,7 +41,8 @@ def _lines(plan: Plan) -> list[str]:
         f"{plan.runs:,} runs of at most {plan.max_epochs:,} epochs"
     )
     if isinstance(plan.batch, int):
-        return [f"{what}.", f"  memory, time  not known beforehand for mini-batches, here of {plan.batch:,} nodes"]
+        unknown = "  memory  and time of mini-batches on a GPU are not known beforehand"
+        return [f"{what}.", unknown if gpu else _in_batches(plan, sizes)]
     found = [
         f"{what}, {at_once:,} at once.",
         f"  memory  {_size(memory)} beyond the graph: {_size(cost.graph)} for its tables and {_size(cost.run)} for "
@@ -54,7 +55,7 @@ def _lines(plan: Plan) -> list[str]:
     longest = each * plan.max_epochs * (1 if gpu else plan.runs / min(workers, plan.runs))
     found.append(f"  time    {_seconds(each)} for an epoch {where}; {duration(longest)} if no run stops early")
     short = plan.batch == "auto" and free is not None and free < memory
-    return [*found, _in_batches(plan, sizes)] if not gpu and (short or not isinstance(plan.batch, str)) else found
+    return [*found, _in_batches(plan, sizes)] if short else found
 
 
 def _in_batches(plan: Plan, sizes: Sizes) -> str:
