@@ -90,7 +90,21 @@ def test_auto_takes_mini_batches_where_the_graph_does_not_fit(
     assert "trained on mini-batches" in " ".join(capsys.readouterr().err.split())
     with pytest.raises(ValueError, match=r"batch='full' does not fit in memory \(.*\): pass batch='auto', or a number"):
         fit(DATA, "gcn", batch="full", **QUICK)
-    assert not fit(DATA, "appnp", **QUICK).batches, "there is no other way than to try"
+    for size in ("auto", "full"):
+        assert not fit(DATA, "appnp", batch=size, **QUICK).batches, "there is no other way than to try"
+
+
+def test_a_module_of_the_user_s_own_that_sees_all_nodes_can_be_tried_where_memory_seems_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Pooled(Base):
+        def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+            return super().forward(x + x.mean(0), edge_index)
+
+    memory(monkeypatch, 1 << 20)
+    with pytest.raises(ValueError, match=r"looks further than 4 hops, .* or pass batch='full'"):
+        fit(DATA, Pooled, **QUICK)
+    assert not fit(DATA, Pooled, batch="full", **QUICK).batches
 
 
 def test_what_torch_holds_of_a_gpu_is_free(monkeypatch: pytest.MonkeyPatch) -> None:

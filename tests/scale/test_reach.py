@@ -89,7 +89,7 @@ def test_weights_are_passed_on() -> None:
 def test_what_is_no_part_of_a_graph_is_refused() -> None:
     for factory, says in (
         (Pooled, "looks further than 4 hops"),
-        (lambda: Stack(SAGEConv, 5), "looks further than 4 hops, .* give it fewer layers, or pass batch='full'"),
+        (lambda: Stack(SAGEConv, 5), "looks further than 4 hops, .* give it fewer layers .*, or pass batch='full'"),
         (Scaled, r"does not run on another graph than the whole, .*Error: .*120.*pass batch='full'"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -57,13 +57,13 @@ def batching(
     if free is None or needed <= free:
         return None, ""
     short = f"{needed / GIB:.1f} GiB are needed and {free / GIB:.1f} GiB are free"
+    if _refusal(model, method, own=own) or (own and batch == "full"):
+        return None, ""  # the estimate may be too high, of the user's own above all, and there may be no other way
     if batch == "full":
         raise ValueError(
             f"batch='full' does not fit in memory ({short}): pass batch='auto', or a number of training nodes for "
             "mini-batches."
         )
-    if _refusal(model, method, own=own):
-        return None, ""  # the estimate may be too high, and there is no other way
     return SIZE, (
         f"The whole graph does not fit in memory ({short}): trained on mini-batches of {SIZE:,} training nodes, whose "
         "neighbors are sampled."

@@ -58,8 +58,8 @@ def module_and_reach(
         ) from error
     if found.whole > MOST:
         raise ValueError(
-            f"model looks further than {MOST} hops, and mini-batches are not sampled as far: give it fewer layers, or "
-            "pass batch='full'."
+            f"model looks further than {MOST} hops, and mini-batches are not sampled as far: give it fewer layers "
+            "(GCNConv looks one hop further than there are layers, for degrees), or pass batch='full'."
         )
     return network, found
 
