@@ -1,6 +1,7 @@
 """``propreg run`` writes predictions, and ``propreg predict`` makes them for another graph."""
 
 import csv
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,7 @@ def test_columns_of_other_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     renamed = ["--graph", "mine", "--columns", "id=name,label=species,source=from,target=to"]
     done = call("run", *renamed, *QUICK)
     assert done.exit_code == 0, done.output
+    assert json.loads(Path("propreg-run/run.json").read_text())["settings"]["columns"] == renamed[3]
     done = call("predict", "propreg-run", *renamed, "-o", "again.csv")
     assert done.exit_code == 0, done.output
     for file in ("propreg-run/predictions.csv", "again.csv"):

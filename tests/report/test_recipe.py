@@ -121,3 +121,15 @@ def test_folds_several_models_and_mini_batches_are_in_both_recipes() -> None:
     assert "batch=256" in code
     assert "official_splits" not in code
     compile(code, "recipe", "exec")
+
+
+def test_how_the_reader_s_own_graph_was_read_is_in_both_recipes() -> None:
+    read = {"columns": "label=the species,id=name", "directed": True, "train_per_class": 10, "val_per_class": 5}
+    run = read_run(run_record(splits=["random-0", "random-1", "random-2"], settings={"lr": 0.02, **read}))
+    typed = parsed(command(run, benchmark=False))
+    assert {name: typed[name] for name in read} == read
+    code = call(run, benchmark=False)
+    columns = "columns={'label': 'the species', 'id': 'name'}"
+    assert f"propreg.load_graph('my/folder', directed=True, {columns})" in code
+    assert "train_per_class=10, val_per_class=5, splits=3)" in code
+    compile(code, "recipe", "exec")

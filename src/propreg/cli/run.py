@@ -1,5 +1,6 @@
 """``propreg run``: compare the plain model with a regularized one on any graph, and write a page."""
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from enum import StrEnum
@@ -295,7 +296,10 @@ def _source(
     test: Literal["cv"] | None = "cv" if folds else None
     if graph is None:
         return load_source(dataset or "digits", splits=splits, test=test)
-    return load_own(graph, **read, splits=splits, test=test, **per_class)
+    named = ",".join(f"{what}={name}" for what, name in (read["columns"] or {}).items())
+    asked = {**per_class, "columns": named, "directed": read["directed"]}
+    found = load_own(graph, **read, splits=splits, test=test, **per_class)
+    return dataclasses.replace(found, options={name: value for name, value in asked.items() if value})
 
 
 def _train_and_write(

@@ -14,8 +14,10 @@ from propreg.study.tables.pivot import tex
 
 METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision")
 """Of ``propreg run``."""
+PER_CLASS = ("train_per_class", "val_per_class")
 CHOICES = (
-    *("scale", "metric", "select", "test", "batch", "lr", "weight_decay", "dropout", "patience", "hidden", "layers"),
+    *("columns", *PER_CLASS, "scale", "metric", "select", "test", "batch"),
+    *("lr", "weight_decay", "dropout", "patience", "hidden", "layers"),
 )
 GRAPH_CHOICES = ("hidden", "layers", "virtual_node", "dropout", "lr", "batch_size", "max_epochs")
 _OTHER = {"mol-gin": "gcn", "mol-gcn": "gin"}
@@ -53,6 +55,7 @@ def command(run: RunRecord, benchmark: bool, **changes: str) -> str:
         options |= {"--method": "", "--splits": options["--splits"] if run.splits[0] != "scaffold" else ""}
     parts = [part for name, value in options.items() if value for part in (name, value)]
     parts += [part for name in targets_of(run) for part in ("--target", name)]
+    parts += ["--directed"] * ("directed" in run.settings)
     return shlex.join(["propreg", "run", *parts])
 
 
@@ -75,10 +78,10 @@ def call(run: RunRecord, benchmark: bool) -> str:
     """The same in Python."""
     if run.graph["graphs"] is not None:
         return _graphs_call(run, {})
-    load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({OWN!r})"
+    load = f"propreg.load_dataset({run.dataset!r}, split=0)" if benchmark else f"propreg.load_graph({_read(run)})"
     settings = {
         name: run.settings[name]
-        for name in ("lr", "weight_decay", "patience", "max_epochs", "batch")
+        for name in ("lr", "weight_decay", "patience", "max_epochs", "batch", *PER_CLASS)
         if name in run.settings
     }
     usual = {
@@ -103,12 +106,21 @@ def call(run: RunRecord, benchmark: bool) -> str:
     ]
     folds = run.settings.get("test") == "cv"
     several = benchmark and len(run.splits) > 1 and not folds
-    if folds:
+    if folds or (not benchmark and run.splits[0].startswith("random-")):
         arguments.append(f"splits={len(run.splits)}")
     if several:
         arguments.append(f"splits=official_splits({run.dataset!r})[:{len(run.splits)}]")
     first = "import propreg\n" + "from propreg.data.splits import official_splits\n" * several
     return f"{first}\ndata = {load}\nresult = propreg.fit({', '.join(arguments)})\nprint(result.summary())"
+
+
+def _read(run: RunRecord) -> str:
+    """The arguments that read the reader's own graph."""
+    named = run.settings.get("columns", "")
+    columns = dict(part.split("=", 1) for part in named.split(",")) if named else {}
+    return ", ".join(
+        [repr(OWN), *["directed=True"] * ("directed" in run.settings), *[f"columns={columns}"] * bool(columns)]
+    )
 
 
 def _models(run: RunRecord) -> str:

@@ -123,14 +123,18 @@ def compare(
     start = time.perf_counter()
     source = plan.source
 
+    def recorded(result: FitResult, *, training: bool = False) -> dict[str, Any]:
+        found = record_of(result, source.name, source.notes, training=training)
+        return {**found, "settings": {**found["settings"], **source.options}}
+
     def seen(so_far: Callable[[], FitResult]) -> None:
         if watch is not None:
-            watch(lambda: record_of(so_far(), source.name, source.notes, training=True))
+            watch(lambda: recorded(so_far(), training=True))
 
     result = _fit(plan, source.graph, plan.mus, progress=progress, resume=resume, watch=None if watch is None else seen)
     verdict = judge(result)
     why = reasons(result.facts, result, verdict) if result.facts else []
-    record = record_of(replace(result, seconds=time.perf_counter() - start), source.name, source.notes)
+    record = recorded(replace(result, seconds=time.perf_counter() - start))
     return Comparison(plan, result, verdict, tuple(why), record)
 
 

@@ -53,7 +53,8 @@ _SHARED = (
 class Source:
     """A graph, its splits by name, notes on how they were made, and what is done to the features.
 
-    With ``test="cv"`` the splits are folds, of which each picks its own strength.
+    With ``test="cv"`` the splits are folds, of which each picks its own strength. ``options`` are those of the command
+    line by which the graph was read and its splits were drawn.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Source:
     quick: bool = False
     scale: Scale | Scaling = "auto"
     test: Literal["cv"] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
