@@ -54,6 +54,11 @@ def test_a_metric_that_validation_does_not_define_is_refused_before_the_training
     assert not np.isnan(result.test).any()
 
 
+def test_a_metric_that_is_never_a_number_is_what_the_error_is_about() -> None:
+    with pytest.raises(RuntimeError, match="or give a metric that is a number on the validation nodes"):
+        fit(GRAPH, metric=lambda y, p: float("nan"), **QUICK)  # noqa: ARG005
+
+
 def test_log_loss_is_no_percentage_and_lower_is_better() -> None:
     text = fit(GRAPH, "gcn", metric="log_loss", **QUICK).summary()
     assert "in test log loss (lower is better)" in text

@@ -55,7 +55,8 @@ def choose(scores: Scores) -> int:
         raise NothingToChooseError(
             "every run's loss became NaN or infinite: lower lr, or scale the features to about 1."
             if failed.any()
-            else "no run is finished, so no strength can be chosen: let the fit run for longer."
+            else "no finished run has a validation score, so no strength can be chosen: let the fit run for longer, or "
+            "give a metric that is a number on the validation nodes."
         )
     sound = there.any(axis=1) & ~failed.any(axis=1)
     if sound.any():
