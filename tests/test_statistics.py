@@ -61,8 +61,17 @@ def test_equal_units_have_no_spread_and_count_by_their_number(values: list[float
     base = np.random.default_rng(0).uniform(60, 90, size=(len(values), 1))
     found = paired(base + np.array(values)[:, None], base)  # the differences are equal but for rounding
     assert found.p_value == pytest.approx(p_value)
-    assert found.low == found.high == pytest.approx(values[0])
+    assert (found.low + found.high) / 2 == pytest.approx(values[0])
     assert (found.verdict == "inconclusive") == (len(values) < 4 or not values[0])
+    if p_value < 1:  # the interval is that of a t test with this p
+        assert (found.low > 0 or found.high < 0) == (p_value < 0.05)
+
+
+def test_two_equal_units_have_the_interval_of_their_p() -> None:
+    """Of one degree P(|T| ≥ t) = 1 − 2 arctan(t) / π: 2/9 at tan 70°, 0.05 at tan 85.5°."""
+    found = paired(np.array([[3.0], [3.0]]), np.array([[1.0], [1.0]]))
+    half = 2 * np.tan(np.radians(85.5)) / np.tan(np.radians(70))
+    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
 
 
 def test_seeds_that_cancel_but_for_rounding_are_no_difference() -> None:

@@ -74,7 +74,8 @@ def paired(first: Runs, second: Runs) -> Difference:
     """``first − second``, run by run.
 
     Where all n units are the same, as with small test sets two may be, there is no spread to compute from: p is then
-    2 / 3ⁿ, the most that chance can give such units if their signs are even and 0 is the likeliest value.
+    2 / 3ⁿ, the most that chance can give such units if their signs are even and 0 is the likeliest value, and the
+    interval is the one that a t test with this p has.
 
     Example:
         >>> better = paired(np.array([[2.0], [3.0], [4.0]]), np.array([[1.0], [1.0], [1.0]]))
@@ -86,10 +87,15 @@ def paired(first: Runs, second: Runs) -> Difference:
     apart = first - second
     if np.abs(_units(apart)).max() <= 1e-12 * max(np.abs(first).max(), np.abs(second).max()):
         apart = np.zeros_like(apart)  # gains and losses of seeds cancel but for rounding
-    found, units = summarize(apart), _units(apart)
-    error, alike = _error(units), 2 / 3 ** len(units) if found.mean and len(units) > 1 else 1.0
-    p_value = t_tails(found.mean / error, len(units) - 1) if error else alike
-    return Difference(found.mean, found.low, found.high, p_value, float((first > second).mean()))
+    found, units, won = summarize(apart), _units(apart), float((first > second).mean())
+    degrees, error = len(units) - 1, _error(units)
+    if error:
+        return Difference(found.mean, found.low, found.high, t_tails(found.mean / error, degrees), won)
+    if not found.mean or not degrees:
+        return Difference(found.mean, found.low, found.high, 1.0, won)
+    p_value = 2 / 3 ** len(units)
+    half = abs(found.mean) * t_quantile(degrees) / t_quantile(degrees, p_value)
+    return Difference(found.mean, found.mean - half, found.mean + half, p_value, won)
 
 
 def holm(found: Sequence[Difference]) -> list[Difference]:
@@ -118,17 +124,17 @@ def between_seeds(runs: Runs) -> float:
 
 
 @cache
-def t_quantile(degrees: int) -> float:
+def t_quantile(degrees: int, tails: float = SIGNIFICANCE) -> float:
     """The half width of a 95 % interval in standard errors, by bisection of :func:`t_tails`; 0 of no degrees.
 
     Example:
         >>> [round(t_quantile(degrees), 3) for degrees in (1, 4, 9, 100)]
         [12.706, 2.776, 2.262, 1.984]
     """
-    low, high = 0.0, 13.0 * (degrees > 0)
+    low, high = 0.0, 100.0 * (degrees > 0)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if t_tails(middle, max(degrees, 1)) < SIGNIFICANCE else (middle, high)
+        low, high = (low, middle) if t_tails(middle, max(degrees, 1)) < tails else (middle, high)
     return high
 
 

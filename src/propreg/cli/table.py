@@ -148,9 +148,11 @@ def _checked_select(select: str, metrics: bool, *, listed: bool) -> "Select | No
     from propreg.fitting.picking import SELECTIONS
     from propreg.store.errors import UsageError, unknown
 
-    for option in ["--select all"] * (select == "all") + ["--metrics"] * metrics:
-        if listed or (metrics and select == "all"):
-            raise UsageError(f"{option} is a table of its own: leave out --format, --runs, --picked and the other one.")
+    chosen = " and ".join(["--select all"] * (select == "all") + ["--metrics"] * metrics)
+    if " and " in chosen:
+        raise UsageError(f"{chosen} are tables of their own: leave out one of them.")
+    if chosen and listed:
+        raise UsageError(f"{chosen} is a table of its own: leave out --format, --runs and --picked.")
     if select == "all":
         return None
     if select not in SELECTIONS:
