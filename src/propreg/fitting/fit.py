@@ -54,6 +54,7 @@ from propreg.fitting.result import FitResult
 from propreg.fitting.scoring import ACCURACY, Compute, Direction, check_score, score_of
 from propreg.fitting.splits import Splits, judgeable, named_splits, splits_of_masks, without_masks
 from propreg.fitting.targets import check_task, method_of_task, split_targets
+from propreg.fitting.together import processes_for
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -414,6 +415,8 @@ def _train(
     on_cpu = problem.device.type == "cpu"  # there a group keeps its members, so that its bits stay the same
     todo = missing_groups([i in found for i in range(len(replicas))], size if on_cpu else 1)
     options = replace(options, batch=size if on_cpu else options.batch)
+    if options.network is not None and options.trainer is None:
+        options = replace(options, workers=processes_for(replicas, protocol))
     note, quicker = said
     with bar:
         if note:

@@ -1,11 +1,34 @@
-"""How many runs of a user's module train at a time: as many as the GPU's memory takes, by measuring one pass."""
+"""How many runs of a user's module train at a time: as many as memory takes, by measuring one pass.
+
+On a GPU they are one program; on a CPU each has a process, with torch's random numbers for itself.
+"""
+
+from collections.abc import Sequence
 
 import torch
 
-from propreg.engine import Method, Problem, Replica
+from propreg.devices import cores
+from propreg.engine import Method, Problem, Protocol, Replica
 from propreg.engine.models.network import NoDropout
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.engine.spec import Sizes
+from propreg.engine.training.memory import available_bytes, peak_bytes
+from propreg.engine.training.processes import can_fork
+
+LEAST = 1000  # epochs, of the smallest module about 2 seconds; a fork takes 50 ms
+
+
+def processes_for(replicas: Sequence[Replica], protocol: Protocol) -> int:
+    """The number of processes to train runs of a user's module in; 1 is the caller's, with all threads of torch.
+
+    It does not depend on how long anything took: with one thread a sum may have other bits than with several, and a fit
+    that goes on has to give those of an undisturbed one.
+    """
+    if sum(min(replica.patience, protocol.max_epochs) for replica in replicas) < LEAST or not can_fork():
+        return 1
+    free, peak = available_bytes(), peak_bytes()  # the peak is after a training pass
+    fitting = 1 if free is None or peak is None else free // peak
+    return max(1, min(cores(), torch.get_num_threads(), len(replicas), fitting))
 
 
 def replicas_together(network: OwnNetwork, problem: Problem, method: Method, wanted: int) -> int:

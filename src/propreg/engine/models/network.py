@@ -136,6 +136,8 @@ class Network:
 
     recordable = True
     """Whether an epoch may be a CUDA graph, see :class:`propreg.engine.training.phases.Phase`."""
+    draws = False
+    """Whether it draws from torch's global random numbers, which two runs at a time would share."""
     auxiliary: Tensor | None = None
     """What the last :meth:`finish` adds to the loss of each replica [R]: only modules of the user's own do."""
     optimizer: MakeOptimizer | None = None
@@ -152,6 +154,9 @@ class Network:
     def buffers(self) -> Parameters:
         """What the reported weights need beside the parameters: running statistics."""
         return {}
+
+    def check_inputs(self) -> None:
+        """Raise if it has changed what all runs share."""
 
     def first(self, p: Parameters, masks: Masks | None = None) -> Tensor:
         """X W, the first linear map [R, N, H], with the features' entries dropped by ``masks``."""

@@ -38,6 +38,8 @@ class OwnNetwork(Network):
         optimizer: Makes the optimizer of each run from its parameters, in place of the protocol's.
     """
 
+    draws = True
+
     def __init__(
         self,
         factory: Factory,

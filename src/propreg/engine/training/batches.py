@@ -21,6 +21,7 @@ from propreg.engine.tasks.node import Problem
 from propreg.engine.torch_modes import ordinary_modes
 from propreg.engine.training.memory import SHARE, available_bytes, bytes_per_replica
 from propreg.engine.training.phases import Procedure, Trainer
+from propreg.engine.training.processes import in_processes, sendable
 from propreg.engine.training.train import train
 from propreg.engine.validate import check, check_kind, listed
 
@@ -37,6 +38,7 @@ class Options:
         keep_history, keep_weights, measures, rules, network, procedure: As for :func:`.train.train`.
         batch: Replicas at a time; None: as many as fit.
         workers: CPU threads, one group of replicas each; None: one per thread of torch, if cores and memory allow.
+            More than one of a network that draws from torch's random numbers are forked processes.
         trainer: Trains a group of replicas in place of :func:`.train.train`, which the first six options are for.
         stop: Called once per epoch; True ends the training, and its unfinished runs are lost.
         caught: Takes the exception of a run, which is then a failed run with its traceback; None: it is raised.
@@ -83,7 +85,9 @@ def train_all(
     groups = [numbers[i : i + size] for i in range(0, len(numbers), size)]
     job = _Job(problem, model, method, replicas, protocol, options)
     if problem.device.type == "cpu":
-        yield from _on_cores(job, groups)
+        network, workers = options.network, options.workers or 1
+        forks = network is not None and network.draws and options.trainer is None and workers > 1
+        yield from _in_forks(job, groups, workers) if forks else _on_cores(job, groups)
     else:
         for group in groups:
             yield from job.train(group)
@@ -276,3 +280,36 @@ def _on_cores(job: _Job, groups: list[list[int]]) -> Iterator[Finished]:
                     thread.join()
         finally:  # and another while they are waited for
             torch.set_num_threads(threads)
+
+
+def _in_forks(job: _Job, groups: list[list[int]], workers: int) -> Iterator[Finished]:
+    """Each forked process trains the next group in the queue, with one thread of torch.
+
+    What they leave, for lack of memory or since they were killed, is trained here, with one thread, too: a group gives
+    the same bits wherever it is trained.
+    """
+    caught = job.options.caught
+
+    def work(task: int, tick: Callable[[], bool]) -> Iterator[tuple[Finished, Exception | None]]:
+        raised: list[Exception] = []
+        options = replace(job.options, stop=tick, caught=None if caught is None else raised.append)
+        for finished in replace(job, options=options).train(groups[task], alone=False):
+            if options.network is not None:
+                options.network.check_inputs()  # the caller's are others
+            yield finished, sendable(raised.pop()) if raised else None
+
+    threads, done = torch.get_num_threads(), set[int]()
+    try:
+        torch.set_num_threads(1)
+        if len(groups) > 1:
+            for finished, error in in_processes(work, len(groups), workers, job.stopped):
+                if caught is not None and error is not None:
+                    caught(error)
+                done.add(finished[0])
+                yield finished
+        for group in groups:
+            left = [number for number in group if number not in done]
+            if left:
+                yield from job.train(left)
+    finally:
+        torch.set_num_threads(threads)

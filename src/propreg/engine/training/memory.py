@@ -41,6 +41,11 @@ def available_bytes() -> int | None:
     return min([*_of_machine(), *_of_groups(), *_of_share()], default=None)
 
 
+def peak_bytes() -> int | None:
+    """The most memory that this process has had; None if unknown."""
+    return next((1024 * number for number in _numbers(STATUS, r"VmHWM:\s+(\d+) kB")), None)
+
+
 @dataclass
 class Share:
     """What this process may take where several share a machine: each of them would count all that is free as its own.
