@@ -18,7 +18,7 @@ from propreg.engine import Problem, Replica
 from propreg.engine.training.batches import Options, train_all
 from propreg.store.run import Cell, Run
 from propreg.study.execute.trainer import Trainer
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.tables.costs import EPOCH, EPOCH_IN_BATCH, PEAK, PEAK_IN_BATCH, case_of, compared
 
 STRENGTHS = (0.01, 0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8)

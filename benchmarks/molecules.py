@@ -29,8 +29,9 @@ from propreg.data.benchmarks.molecules import MoleculeDataset
 from propreg.data.graph_list import ATOM_DIMS, BOND_DIMS
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.regularizers import Form
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeRun, Training
+from propreg.molecules.train import MoleculeRun, Training
 
 DROPOUT, BATCH = 0.5, 32
 SEEDS = 10

@@ -7,8 +7,9 @@ from pathlib import Path
 from propreg import names
 from propreg.statistics import Difference, paired, summarize
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Line, load_experiment
+from propreg.study.spec.experiment import load_experiment
 from propreg.study.spec.paper import published_strength
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import pick
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -27,8 +27,9 @@ from propreg.data.describe import homophily
 from propreg.names import DATASETS
 from propreg.store.results import Results, load_results
 from propreg.store.run import Cell
-from propreg.study.spec.experiment import Line, load_experiment, study_names
+from propreg.study.spec.experiment import load_experiment, study_names
 from propreg.study.spec.paper import MARGIN, paper_number, published_strength, verdict
+from propreg.study.spec.part import Line
 from propreg.study.tables.ablation import CHANGES, changes
 from propreg.study.tables.rows import OWN, Row, scores_of, signed, table_rows
 

@@ -19,8 +19,9 @@ from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules import checkpoint
 from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
+from propreg.molecules.train import MoleculeResult, MoleculeRun, train_molecules
 from propreg.store.store import Store
 from propreg.study.execute.runner import Stop, reproduce
 from propreg.study.execute.trainer import Trainer

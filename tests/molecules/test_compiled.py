@@ -9,8 +9,9 @@ from propreg.engine import kernels
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.molecules.packing import assemble
 from propreg.molecules.regularizers import Form
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeRun, Training
+from propreg.molecules.train import MoleculeRun, Training
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,8 +12,9 @@ from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.ops.dropout import Masks
 from propreg.molecules.packing import assemble
 from propreg.molecules.regularizers import Form, preg_term
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, Training, train_molecules
+from propreg.molecules.train import MoleculeResult, MoleculeRun, Training, train_molecules
 
 CPU = torch.device("cpu")
 FIFTY_STEPS = MoleculeProtocol(epochs=17, batch_size=4)

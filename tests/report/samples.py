@@ -13,7 +13,8 @@ from propreg.fitting.graphs.result import JUDGED
 from propreg.fitting.verdict import JUDGING, Judging, judge
 from propreg.store.results import Results
 from propreg.study.figures.tsne_record import Cloud, RunMeasures, TsneRecord
-from propreg.study.spec.experiment import Line, load_experiment, select_lines
+from propreg.study.spec.experiment import load_experiment, select_lines
+from propreg.study.spec.part import Line
 
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",

@@ -10,7 +10,8 @@ from propreg.report.study import Section, collect
 from propreg.report.study_html import page_of
 from propreg.report.wide import widen
 from propreg.store.results import Results, load_results
-from propreg.study.spec.experiment import Line, load_experiment
+from propreg.study.spec.experiment import load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.ablation import listings
 from propreg.study.tables.pivot import Gap
 from propreg.study.tables.text import DIFFERENCES, units_phrase

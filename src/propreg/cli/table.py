@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from propreg.fitting.picking import Select
     from propreg.store.progress import Reading
     from propreg.store.results import Results
-    from propreg.study.spec.experiment import Experiment, Line
+    from propreg.study.spec.experiment import Experiment
+    from propreg.study.spec.part import Line
 
 
 _RULE_NOTES = {

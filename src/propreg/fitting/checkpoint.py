@@ -1,29 +1,7 @@
-"""Trained models in one file without pickles: what :meth:`propreg.FitResult.save` writes and ``load_model`` reads.
+"""Trained models as :meth:`propreg.FitResult.save` writes them and ``load_model`` builds them again."""
 
-A file holds tensors and three texts: in safetensors as its metadata, in a ``.npz`` file as members.
-
-============  ====================================================================================================
-``format``    ``propreg-model-2``, a built-in model; or ``propreg-state-2``, a module of the user's, without its code
-``settings``  JSON. Of a model: ``architecture`` (the settings of :class:`propreg.engine.Model` that its weights
-              depend on, and those that are not the default), ``features``, ``classes``, ``dropout``, ``weighted``
-              (whether ``forward`` takes edge weights). Of both: ``about`` (regularizer, preset and strength of the
-              training), ``scale`` (what is done to the features, see :class:`propreg.data.scaling.Scaling`),
-              ``class_names`` and ``feature_names`` if the graph has them, ``versions`` of the packages
-``sha256``    of everything else
-============  ====================================================================================================
-
-The tensors have their names in the module: of a model its state dict in float32, of a state all parameters and dense
-buffers, ``preprocessing.mean`` and ``.deviation`` of standardized features, and ``units.mean`` and ``.deviation`` of
-the numbers that a regression predicts.
-
-As members of an npz, a model's have ``__`` for each dot; a state's are ``state_0``, …, and ``names`` in its settings
-lists theirs.
-"""
-
-import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -36,24 +14,18 @@ from torch.nn.parameter import is_lazy
 
 from propreg import __version__
 from propreg.data.errors import DataError
-from propreg.data.formats.files import open_regular
-from propreg.data.formats.npz import read_npz, write_npz
-from propreg.data.formats.safetensors import read_safetensors, write_safetensors
 from propreg.data.graph import Task
-from propreg.data.own.npz import members_digest
 from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.spec import Model
 from propreg.engine.validate import check_model
 from propreg.fitting.predictions import Trained
 from propreg.fitting.preprocessing import scaling_arrays, take_raw_features
 from propreg.fitting.pyg_modules import state_shapes, untrained_module
+from propreg.fitting.saved_file import MODEL, STATE, Arrays, Saved, read_saved, unusable, write_saved
 from propreg.jsonio import from_json, to_json
 
-MODEL, STATE = "propreg-model-2", "propreg-state-2"
 _SCALED, _UNITS = "preprocessing.", "units."  # before the names of a scaling's numbers beside a user's tensors
-_TEXTS = ("format", "settings", "sha256")
 _MAX_SIZE = 2**31  # of any one dimension: larger ones are damage, and would allocate absurd memory
-Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -101,15 +73,6 @@ class Settings:
     units: str = "none"
 
 
-@dataclass(frozen=True)
-class Saved:
-    """What a file holds, whatever its format: ``form`` is :data:`MODEL` or :data:`STATE`, the settings are JSON."""
-
-    form: str
-    settings: str
-    tensors: Arrays
-
-
 def write_model(
     path: str | os.PathLike[str],
     module: nn.Module,
@@ -124,7 +87,7 @@ def write_model(
     weighted = "edge_weight" in getattr(module, "signature").param_dict  # noqa: B009  (nn.Module has no such field)
     settings: dict[str, Any] = {"features": sizes[0], "classes": sizes[1], "dropout": dropout, "weighted": weighted}
     settings |= {"architecture": architecture.identity() | to_json(architecture), **about.texts(scaling)}
-    _write(path, Saved(MODEL, json.dumps(settings, sort_keys=True), state))
+    write_saved(path, Saved(MODEL, json.dumps(settings, sort_keys=True), state))
 
 
 def write_state(path: str | os.PathLike[str], module: nn.Module, about: About, scaling: Scaling) -> None:
@@ -132,7 +95,7 @@ def write_state(path: str | os.PathLike[str], module: nn.Module, about: About, s
     state = {name: _array(name, t) for name, t in _state(module).items()}
     scaled = {f"{_SCALED}{name}": array for name, array in scaling_arrays(scaling).items()}
     scaled |= {f"{_UNITS}{name}": array for name, array in scaling_arrays(scaling.targets).items()}
-    _write(path, Saved(STATE, json.dumps(about.texts(scaling), sort_keys=True), {**state, **scaled}))
+    write_saved(path, Saved(STATE, json.dumps(about.texts(scaling), sort_keys=True), {**state, **scaled}))
 
 
 def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) -> nn.Module:
@@ -182,7 +145,7 @@ def load_model(path: str | os.PathLike[str], module: nn.Module | None = None) ->
     """
     if module is not None and not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {module!r:.80}: make one, like MyGNN(...).")
-    saved, where = _read(path), str(path)
+    saved, where = read_saved(path), str(path)
     if saved.form == STATE:
         if module is None:
             raise ValueError(
@@ -211,13 +174,13 @@ def _scaling_of_state(saved: Saved, where: str) -> tuple[Arrays, Scaling, list[s
         scaling = from_parts(kind, arrays.get(f"{_SCALED}mean"), arrays.get(f"{_SCALED}deviation"))
         scaling = _with_units(scaling, units, arrays.get(f"{_UNITS}mean"), arrays.get(f"{_UNITS}deviation"))
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _unusable(where, error) from error
+        raise unusable(where, error) from error
     return {name: array for name, array in saved.tensors.items() if name not in names}, scaling, inputs
 
 
 def load_trained(path: str | os.PathLike[str]) -> Trained:
     """A saved model with what it was trained on, for :meth:`propreg.fitting.predictions.Trained.probabilities`."""
-    saved, where = _read(path), str(path)
+    saved, where = read_saved(path), str(path)
     if saved.form == STATE:
         raise DataError(f"{where}: holds a model of your own without its code: load it with load_model in Python.")
     settings = _settings(saved, where)
@@ -229,93 +192,7 @@ def load_trained(path: str | os.PathLike[str]) -> Trained:
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
     """The settings of a saved model, without building it."""
-    return _settings(_read(path), str(path))
-
-
-def _write(path: str | os.PathLike[str], saved: Saved) -> None:
-    if str(path).endswith(".npz"):
-        return write_npz(path, _as_members(saved))
-    texts = {"format": saved.form, "settings": saved.settings}
-    write_safetensors(path, saved.tensors, texts | {"sha256": content_digest(texts, saved.tensors)})
-
-
-def _read(path: str | os.PathLike[str]) -> Saved:
-    """The content of a file whose checksum holds."""
-    where = str(path)
-    with open_regular(path) as file:
-        zipped = file.read(2) == b"PK"
-    if zipped:
-        return _of_members(read_npz(path), where)
-    tensors, texts = read_safetensors(path)
-    if not all(name in texts for name in _TEXTS):
-        raise _no_model(where)
-    if texts["format"].startswith("propreg-graphs-"):
-        raise DataError(f"{where}: is a model of whole graphs: read it with propreg.load_graph_model.")
-    _check_format(texts["format"], where)
-    if texts["sha256"] != content_digest({name: texts[name] for name in _TEXTS[:2]}, tensors):
-        raise _wrong_digest(where)
-    return Saved(texts["format"], texts["settings"], tensors)
-
-
-def content_digest(texts: Mapping[str, str], tensors: Arrays) -> str:
-    """The SHA-256 of texts and tensors by name."""
-    content = members_digest({f"tensor {name}": array for name, array in tensors.items()})
-    return hashlib.sha256(json.dumps([content, texts], sort_keys=True).encode()).hexdigest()
-
-
-def _as_members(saved: Saved) -> dict[str, NDArray[Any]]:
-    settings = saved.settings
-    if saved.form == MODEL:
-        arrays = {name.replace(".", "__"): array for name, array in saved.tensors.items()}
-    else:
-        arrays = {f"state_{i}": array for i, array in enumerate(saved.tensors.values())}
-        settings = json.dumps(json.loads(settings) | {"names": list(saved.tensors)}, sort_keys=True)
-    arrays |= {"format": np.array(saved.form), "settings": np.array(settings)}
-    return {**arrays, "sha256": np.array(members_digest(arrays))}
-
-
-def _of_members(arrays: Arrays, where: str) -> Saved:
-    _check_format(form := _text(arrays, "format", where), where)
-    if _text(arrays, "sha256", where) != members_digest(arrays):
-        raise _wrong_digest(where)
-    settings = _text(arrays, "settings", where)
-    if form == MODEL:
-        tensors = {name.replace("__", "."): a for name, a in arrays.items() if name not in _TEXTS}
-        return Saved(form, settings, tensors)
-    try:
-        names = json.loads(settings)["names"]
-        known = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    except (KeyError, TypeError, ValueError, RecursionError):
-        known = False
-    if not known or {f"state_{i}" for i in range(len(names))} | set(_TEXTS) != arrays.keys():
-        raise DataError(f"{where}: its settings cannot be used: save the model again.")
-    return Saved(form, settings, {name: arrays[f"state_{i}"] for i, name in enumerate(names)})
-
-
-def _check_format(form: str, where: str) -> None:
-    for known in (MODEL, STATE):
-        if re.fullmatch(rf"{known.removesuffix('2')}([3-9]|[1-9][0-9]{{1,5}})", form):
-            raise DataError(f"{where}: has format {form!r}, which is newer than {known!r}: update propreg.")
-    if form not in (MODEL, STATE):
-        raise _no_model(where)
-
-
-def _text(arrays: Arrays, member: str, where: str) -> str:
-    if member not in arrays or arrays[member].dtype.kind != "U" or arrays[member].ndim:
-        raise _no_model(where)
-    return str(arrays[member][()])
-
-
-def _no_model(where: str) -> DataError:
-    return DataError(f"{where}: is not a model that propreg saved: give a file that FitResult.save wrote.")
-
-
-def _unusable(where: str, error: Exception) -> DataError:
-    return DataError(f"{where}: its settings cannot be used ({error}): save the model again.")
-
-
-def _wrong_digest(where: str) -> DataError:
-    return DataError(f"{where}: its content does not match its SHA-256: copy or save it again.")
+    return _settings(read_saved(path), str(path))
 
 
 def _built(settings: Settings, state: Arrays, where: str) -> nn.Module:
@@ -354,7 +231,7 @@ def _settings(saved: Saved, where: str) -> Settings:
             if len(names) not in (0, count):
                 raise ValueError(f"{what} are {len(names)}, not {count}")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise _unusable(where, error) from error
+        raise unusable(where, error) from error
     return found
 
 
@@ -372,7 +249,7 @@ def _scaling_of_model(state: Arrays, settings: Settings, where: str) -> Scaling:
             if scaling.targets is None or len(state[last]) != settings.classes:
                 raise ValueError(f"{len(state[last])} units of {settings.classes} numbers")
     except ValueError as error:
-        raise _unusable(where, error) from error
+        raise unusable(where, error) from error
     return scaling
 
 

@@ -30,7 +30,7 @@ from propreg.engine.models.module_inputs import digest_of
 from propreg.engine.models.user_module import OwnNetwork
 from propreg.engine.spec import Measures, Method, Model, PartMeasures, Protocol, Replica, Report, Result
 from propreg.engine.tasks.node import Problem, graph_digest
-from propreg.fitting.checkpoint import Arrays, content_digest
+from propreg.fitting.saved_file import Arrays, content_digest
 from propreg.jsonio import canonical, to_json
 from propreg.scale.trainer import MiniBatches
 from propreg.store.provenance import engine_digest

@@ -13,8 +13,9 @@ from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.spec import Method, Report, Result
 from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.regularizers import Form
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
+from propreg.molecules.train import MoleculeResult, MoleculeRun, train_molecules
 from propreg.store.batch import Batch
 from propreg.store.errors import StudyError
 from propreg.store.run import Cell, Outcome, Record

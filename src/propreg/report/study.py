@@ -13,7 +13,8 @@ from propreg.statistics import summarize
 from propreg.store.progress import count_runs
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
-from propreg.study.spec.experiment import Experiment, Line, load_experiment, study_names
+from propreg.study.spec.experiment import Experiment, load_experiment, study_names
+from propreg.study.spec.part import Line
 from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.rows import Row, line_rows, scale_of, scores_of
 from propreg.study.tables.text import units_phrase

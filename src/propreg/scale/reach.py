@@ -25,8 +25,8 @@ class Reach:
     """The distance of the nodes that a model's logits depend on.
 
     Args:
-        sampled: Of those whose features count.
-        whole: Of those of which anything counts, like the degrees that a normalization divides by.
+        sampled: How far the features of other nodes matter.
+        whole: How far anything matters, including the degrees that a normalization divides by.
     """
 
     sampled: int

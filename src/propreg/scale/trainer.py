@@ -55,7 +55,7 @@ class MiniBatches:
         size: The training nodes of a batch.
         network: The user's own module; None for the model.
         reach: That of the module.
-        num_neighbors: The neighbors that each node keeps, of those that it has; −1 for all.
+        num_neighbors: The number of neighbors drawn for each node; −1 for all.
         cost: How many times larger P-reg makes a batch, see :class:`propreg.scale.MiniBatchPReg`.
         preg_seeds: The nodes of a batch on which P-reg is computed, in place of ``cost``.
     """

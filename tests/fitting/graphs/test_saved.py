@@ -11,7 +11,7 @@ import propreg
 from fitting.graphs.lists import listed
 from propreg.data.errors import DataError
 from propreg.data.formats.safetensors import read_safetensors, write_safetensors
-from propreg.fitting.checkpoint import content_digest
+from propreg.fitting.saved_file import content_digest
 
 pytest.importorskip("torch_geometric")
 WIDER = dict.fromkeys(("nodes.mean", "nodes.deviation"), np.ones(4, np.float32))

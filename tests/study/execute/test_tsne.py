@@ -12,7 +12,8 @@ from propreg.study.execute.trainer import Trainer
 from propreg.study.execute.tsne import make_tsne
 from propreg.study.figures.tsne_record import TsneRecord, read_tsne, write_tsne
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import Line, load_experiment, read_experiment
+from propreg.study.spec.experiment import load_experiment, read_experiment
+from propreg.study.spec.part import Line
 
 TINY = """
 [[parts]]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from propreg.store.results import Results
 from propreg.store.run import Cell, Run
 from propreg.study.figures.parts import Figure
-from propreg.study.spec.experiment import Line, load_experiment
+from propreg.study.spec.experiment import load_experiment
+from propreg.study.spec.part import Line
 
 NODES = 10_000
 

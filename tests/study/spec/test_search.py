@@ -13,7 +13,8 @@ from propreg.store.errors import StudyError
 from propreg.store.results import Results
 from propreg.store.run import Cell
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import Experiment, Line, load_experiment, read_experiment, select_lines
+from propreg.study.spec.experiment import Experiment, load_experiment, read_experiment, select_lines
+from propreg.study.spec.part import Line
 from propreg.study.spec.search import Halving, rungs_of, winner_of
 from propreg.study.spec.sobol import DIMENSIONS, sobol
 from propreg.study.spec.unfold import unfolded

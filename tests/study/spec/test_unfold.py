@@ -11,7 +11,8 @@ from propreg.cli.app import app
 from propreg.store.errors import StudyError
 from propreg.store.results import Results, load_results
 from propreg.study.spec.batches import cut
-from propreg.study.spec.experiment import Experiment, Line, load_experiment, read_experiment, select_lines
+from propreg.study.spec.experiment import Experiment, load_experiment, read_experiment, select_lines
+from propreg.study.spec.part import Line
 from propreg.study.spec.unfold import grown, unfolded
 from propreg.study.tables.rows import line_rows
 

@@ -6,7 +6,8 @@ import pytest
 
 from propreg.store.errors import StudyError
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Line, load_experiment, select_lines
+from propreg.study.spec.experiment import load_experiment, select_lines
+from propreg.study.spec.part import Line
 from propreg.study.tables.picked import at_picked, picked_text
 from propreg.study.tables.rows import line_rows
 from study.sweeping import made_up

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line, load_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.pivot import Gap, pivot, to_latex, to_markdown
 from propreg.study.tables.rows import Row, table_rows
 from study.sweeping import made_up

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from propreg.store.results import Results, load_results
-from propreg.study.spec.experiment import Line, load_experiment, read_experiment
+from propreg.study.spec.experiment import load_experiment, read_experiment
+from propreg.study.spec.part import Line
 from propreg.study.spec.unfold import unfolded
 from propreg.study.tables.picked import picked_text
 from propreg.study.tables.ranking import BEST, by_validation, listings

@@ -14,8 +14,9 @@ from propreg.store.export import write_export
 from propreg.store.results import Results, load_results
 from propreg.store.store import Store
 from propreg.study.execute.runner import reproduce
-from propreg.study.spec.experiment import Line, load_experiment, select_lines
+from propreg.study.spec.experiment import load_experiment, select_lines
 from propreg.study.spec.paper import paper_number, verdict
+from propreg.study.spec.part import Line
 from propreg.study.tables import pivot, text
 from propreg.study.tables.rows import COLUMNS, Row, line_rows, table_rows
 from study.sweeping import MadeUp, batches, made_up

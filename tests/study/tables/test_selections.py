@@ -10,7 +10,8 @@ from propreg.engine.spec import Measures, PartMeasures, Replica, Report, Result
 from propreg.store.results import Results
 from propreg.store.run import Outcome, Record, Run
 from propreg.store.store import Store
-from propreg.study.spec.experiment import Line, load_experiment, select_lines
+from propreg.study.spec.experiment import load_experiment, select_lines
+from propreg.study.spec.part import Line
 from propreg.study.tables.picked import picked_text
 from propreg.study.tables.rows import UNMEASURED, line_rows, picking_scores
 from propreg.study.tables.selections import selections

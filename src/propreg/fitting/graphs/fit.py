@@ -31,8 +31,9 @@ from propreg.molecules.checkpoint import Checkpoint
 from propreg.molecules.networks import Encoders, buffers_of, weights_of
 from propreg.molecules.packing import Packed
 from propreg.molecules.regularizers import PASSES, Form
+from propreg.molecules.steps import MoleculeProtocol
 from propreg.molecules.tasks import MoleculeTask
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult, MoleculeRun, train_molecules
+from propreg.molecules.train import MoleculeResult, MoleculeRun, train_molecules
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

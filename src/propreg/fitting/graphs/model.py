@@ -24,7 +24,7 @@ from propreg.data.own.graph_list import read_graphs
 from propreg.data.scaling import Scaling, from_parts
 from propreg.engine.models.molecules import MoleculeModel
 from propreg.engine.torch_modes import ordinary_modes
-from propreg.fitting.checkpoint import content_digest
+from propreg.fitting.saved_file import content_digest
 from propreg.jsonio import from_json, to_json
 from propreg.molecules.networks import Encoders, MoleculeNetwork, buffers_of, weights_of
 from propreg.molecules.packing import Packed

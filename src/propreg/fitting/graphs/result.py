@@ -12,7 +12,8 @@ from propreg.data.graph_list import GraphList, Parts
 from propreg.fitting.comparison import Comparison
 from propreg.fitting.graphs.model import GraphModel
 from propreg.fitting.verdict import Judging, judge
-from propreg.molecules.train import MoleculeProtocol, MoleculeResult
+from propreg.molecules.steps import MoleculeProtocol
+from propreg.molecules.train import MoleculeResult
 from propreg.statistics import Runs
 
 WHERE = "on these graphs"

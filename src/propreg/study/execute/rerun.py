@@ -12,7 +12,8 @@ from propreg.store.provenance import Conditions, compare_conditions, sessions_of
 from propreg.store.results import Recorded, load_results
 from propreg.store.run import Outcome, Record, Run
 from propreg.study.spec.batches import cut, of_seeds
-from propreg.study.spec.experiment import Line, experiment_names, load_experiment
+from propreg.study.spec.experiment import experiment_names, load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.spec.unfold import unfolded
 
 if TYPE_CHECKING:

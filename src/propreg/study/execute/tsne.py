@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from propreg.store.errors import StudyError
 from propreg.store.run import Run
 from propreg.study.figures.tsne_record import Cloud, RunMeasures, TsneRecord
-from propreg.study.spec.experiment import Line, load_experiment
+from propreg.study.spec.experiment import load_experiment
+from propreg.study.spec.part import Line
 
 if TYPE_CHECKING:
     from propreg.engine.spec import Result

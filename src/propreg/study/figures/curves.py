@@ -9,7 +9,8 @@ from propreg.statistics import Difference, Runs, Summary, paired, summarize
 from propreg.store.results import Results
 from propreg.store.run import Cell
 from propreg.study.figures.parts import Series, Value, number
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
+from propreg.study.spec.part import Line
 from propreg.study.spec.presets import named_method
 from propreg.study.tables.rows import decimals, pick, signed
 

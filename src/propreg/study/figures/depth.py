@@ -28,7 +28,8 @@ from propreg.study.figures.curves import (
 )
 from propreg.study.figures.equivalent_depth import EquivalentDepth, equivalent_depth
 from propreg.study.figures.parts import Figure, Level, Panel, Series, Value, number
-from propreg.study.spec.experiment import Experiment, Line, load_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.text import Listing
 
 METHODS = ("preg-reference", "preg-paper")

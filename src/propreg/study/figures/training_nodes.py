@@ -23,8 +23,9 @@ from propreg.study.figures.curves import (
     view_from,
 )
 from propreg.study.figures.parts import Figure, Level, Panel, Series, number
-from propreg.study.spec.experiment import Experiment, Line, load_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment
 from propreg.study.spec.paper import paper_number
+from propreg.study.spec.part import Line
 from propreg.study.tables.text import Listing
 
 METHODS = ("plain", "preg-reference", "preg-paper")

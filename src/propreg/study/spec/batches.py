@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from propreg.store.batch import Batch
 from propreg.store.run import Cell, Run
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.spec.presets import batch_size
 
 

@@ -35,7 +35,7 @@ from propreg.store.run import Cell, decimal
 from propreg.study.spec.sobol import DIMENSIONS, sobol
 
 if TYPE_CHECKING:
-    from propreg.study.spec.experiment import Line
+    from propreg.study.spec.part import Line
 
 _OF_CELL = ("strength", "lr", "weight_decay", "dropout", "patience")
 _KINDS = ("log", "uniform", "values")

@@ -8,7 +8,8 @@ the grid stay what they were, and a table counts them once all their runs are re
 from dataclasses import replace
 
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
+from propreg.study.spec.part import Line
 from propreg.study.spec.search import best_of, rungs_of
 
 

@@ -12,7 +12,8 @@ from statistics import fmean
 from propreg.names import DATASETS
 from propreg.statistics import Difference, Runs, Verdict, paired
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line, load_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import pick, signed
 from propreg.study.tables.text import Listing
 

@@ -15,7 +15,8 @@ from propreg.engine.spec import Model
 from propreg.names import dataset_title, method_title, model_title
 from propreg.store.errors import StudyError
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line, load_experiment
+from propreg.study.spec.experiment import Experiment, load_experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.text import Listing
 
 FILE = Path("benchmarks") / "costs-h200.json"

@@ -8,7 +8,7 @@ import numpy as np
 from propreg.fitting.picking import Select
 from propreg.metrics import ABOUT, METRICS, Metric
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import line_rows, rule_of, scored, signed
 from propreg.study.tables.selections import place_of
 from propreg.study.tables.text import Listing

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from propreg.names import dataset_title, method_title, model_title
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.pivot import brief, pivot
 from propreg.study.tables.rows import OWN, table_rows
 from propreg.study.tables.text import Listing

@@ -6,7 +6,7 @@ from dataclasses import replace
 from propreg.fitting.picking import Select
 from propreg.store.errors import StudyError
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import line_rows
 
 

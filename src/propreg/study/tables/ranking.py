@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from propreg.names import model_title
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import decimals, scored
 from propreg.study.tables.text import Listing
 

@@ -15,8 +15,9 @@ from propreg.fitting.picking import Select, class_frequencies, picking_score
 from propreg.statistics import Difference, Runs, paired, summarize
 from propreg.store.results import Accuracies, Results
 from propreg.store.run import Cell
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
 from propreg.study.spec.paper import MARGIN, paper_gain, paper_number, verdict
+from propreg.study.spec.part import Line
 from propreg.study.spec.unfold import grown
 
 

@@ -7,7 +7,7 @@ from propreg.names import dataset_title, method_title, model_title
 from propreg.statistics import Difference, paired, summarize
 from propreg.store.results import Results
 from propreg.store.run import Cell
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.spec.search import Winner, recorded_runs, rungs_of, winner_of
 from propreg.study.tables.rows import Row, decimals, mean_std, pick, row_of, signed
 from propreg.study.tables.text import Listing

@@ -7,7 +7,7 @@ import numpy as np
 from propreg.fitting.picking import SELECTIONS, TITLES
 from propreg.names import dataset_title, method_title, model_title
 from propreg.store.results import Results
-from propreg.study.spec.experiment import Line
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import Row, line_rows, signed
 from propreg.study.tables.text import Listing
 

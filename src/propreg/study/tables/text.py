@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from propreg.names import method_title
-from propreg.study.spec.experiment import Experiment, Line
+from propreg.study.spec.experiment import Experiment
 from propreg.study.spec.paper import MARGIN
+from propreg.study.spec.part import Line
 from propreg.study.tables.rows import COLUMNS, PICKED, SCALES, Row, decimals, mean_std, scale_of
 
 HEAD = (
