@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from counting import Inputs
 from propreg.data.errors import DataError
 from propreg.running.folder import Claim, claim, write_page, write_texts
+from store_faults import RunOf
 
 RECORD = {"format": "propreg run", "version": 1}
 
@@ -146,32 +146,6 @@ def test_a_failed_write_keeps_the_old_run(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "run-2"]
 
 
-@dataclass
-class MadeUp:
-    """A run without a training."""
-
-    about: str
-    kept: tuple[Path, ...] = ()
-    finished: bool = True
-
-    @property
-    def record(self) -> dict[str, Any]:
-        return RECORD | {"about": self.about}
-
-    @property
-    def result(self) -> "MadeUp":
-        return self
-
-    def runs(self) -> str:
-        return self.about
-
-    def predictions(self) -> str:
-        return self.about
-
-    def save(self, path: Path) -> None:
-        path.write_text(self.about)
-
-
 def page_of(record: Mapping[str, Any]) -> tuple[str, dict[str, str]]:
     return record["about"], {"a.svg": "<svg/>"}
 
@@ -185,7 +159,7 @@ def test_a_finished_run_needs_its_kept_trainings_no_more(tmp_path: Path, *, fini
     kept = claimed.training / "mine"
     (claimed.training / "others").mkdir(parents=True)
     kept.mkdir()
-    assert claimed.finish(MadeUp("new", (kept,), finished), page_of, told.append) == tmp_path / "run"
+    assert claimed.finish(RunOf("new", (kept,), finished), page_of, told.append) == tmp_path / "run"
     assert (files(tmp_path / "run"), told) == (WHOLE, [tmp_path / "run"])
     assert kept.exists() == (not finished)
     assert (claimed.training / "others").exists()
@@ -199,7 +173,7 @@ def test_a_page_that_cannot_be_made_loses_no_number(tmp_path: Path) -> None:
     kept = claimed.training / "mine"
     kept.mkdir(parents=True)
     with pytest.raises(RuntimeError, match="no page"):
-        claimed.finish(MadeUp("new", (kept,)), broken, told.append)
+        claimed.finish(RunOf("new", (kept,)), broken, told.append)
     assert told == [tmp_path / "run"]
     assert files(tmp_path / "run") == ["model.safetensors", "predictions.csv", "run.json", "runs.csv"]
     assert kept.exists(), "the page can still be made from a resumed run"
@@ -210,7 +184,7 @@ def test_a_closed_pipe_loses_no_run(tmp_path: Path) -> None:
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        claim(tmp_path / "run").finish(MadeUp("new"), page_of, closed)
+        claim(tmp_path / "run").finish(RunOf("new"), page_of, closed)
     assert files(tmp_path / "run") == WHOLE
 
 
